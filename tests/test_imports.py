@@ -194,6 +194,7 @@ FLOORS = (
     "secrets",
     "envs",
     "transport",
+    "jobside",
     "script",
     "packaging",
     "submission",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemo_runspec.backends.slurm.jobside.controller import State
+from nemo_runspec.backends.slurm.jobside.controller import QueueState
 from nemo_runspec.backends.slurm.jobside.fate import Attempts, Facts, decide, is_near
 from nemo_runspec.backends.slurm.jobside.job import BatchJob
 
@@ -51,7 +51,7 @@ def job_of(monkeypatch: pytest.MonkeyPatch, folder: Path, **settings: Any) -> Ba
 def test_what_becomes_of_a_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, case: str):
     settings, facts, state, expected = CASES[case]
     job = job_of(monkeypatch, tmp_path, **settings)
-    found = decide(job, Attempts(job.status, ""), Facts(**{"exit_code": 0, "state": State(**state), **facts}))
+    found = decide(job, Attempts(job.status, ""), Facts(**{"exit_code": 0, "state": QueueState(**state), **facts}))
     assert (found.name, found.code, found.unfinished) == expected
 
 
@@ -61,11 +61,11 @@ def test_retries_are_counted_apart_from_restarts(monkeypatch: pytest.MonkeyPatch
     job.restarts = 2
     attempts = Attempts(job.status, "")
     attempts.add("attempt=0 exit_code=3 fate=retried ended=1 reason_code= reason=x")
-    assert decide(job, attempts, Facts(3, State(**RUNNING))).name == "over"
-    assert decide(job, attempts, Facts(0, State(**RUNNING), interrupted=SIGNAL)).name == "continued"
+    assert decide(job, attempts, Facts(3, QueueState(**RUNNING))).name == "over"
+    assert decide(job, attempts, Facts(0, QueueState(**RUNNING), interrupted=SIGNAL)).name == "continued"
     attempts.add("attempt=1 exit_code=3 fate=continued ended=1 reason_code= reason=x")
     job.restarts = 3
-    assert decide(job, attempts, Facts(0, State(**RUNNING), interrupted=SIGNAL)).name == "over"
+    assert decide(job, attempts, Facts(0, QueueState(**RUNNING), interrupted=SIGNAL)).name == "over"
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_a_signal_of_slurms_before_the_end_is_told_from_one_that_somebody_sent(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, state: dict[str, str], near: bool
 ):
     job = job_of(monkeypatch, tmp_path, signal="TERM", lead=300)
-    assert is_near(job, State(**state), name, 900) is near
+    assert is_near(job, QueueState(**state), name, 900) is near
 
 
 @pytest.mark.parametrize(
     "name", ["COMPLETING", "CANCELLED", "NODE_FAIL", "BOOT_FAIL", "PENDING", "REQUEUE_HOLD", "TIMEOUT"]
 )
 def test_states_of_a_job_that_slurm_ends(name: str):
-    assert State(name).is_ending
-    assert not any(State(other).is_ending for other in ("", "RUNNING", "SIGNALING", "CONFIGURING", "SUSPENDED"))
+    assert QueueState(name).is_ending
+    assert not any(QueueState(other).is_ending for other in ("", "RUNNING", "SIGNALING", "CONFIGURING", "SUSPENDED"))

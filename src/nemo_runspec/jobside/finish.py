@@ -4,7 +4,7 @@ import os
 import time
 
 from nemo_runspec.jobside import artifacts, secrets
-from nemo_runspec.jobside.ended import Ended
+from nemo_runspec.jobside.exit_status import Ended
 from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.records import remove
 from nemo_runspec.jobside.text import say

@@ -25,7 +25,7 @@ def main(words: "List[str]") -> int:
 
 
 def _run_node(job: Job, script: str) -> int:
-    from nemo_runspec.jobside.ended import Ended
+    from nemo_runspec.jobside.exit_status import Ended
     from nemo_runspec.jobside.finish import finish, judge
     from nemo_runspec.jobside.gates import Failure
     from nemo_runspec.jobside.node import Node

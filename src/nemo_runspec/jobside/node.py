@@ -8,8 +8,8 @@ import os
 import time
 
 from nemo_runspec.jobside import artifacts, processes, secrets, signals
-from nemo_runspec.jobside.ended import Ended
 from nemo_runspec.jobside.environment import meeting, variables
+from nemo_runspec.jobside.exit_status import Ended
 from nemo_runspec.jobside.gates import Failure, Gates
 from nemo_runspec.jobside.memory import OomKills
 from nemo_runspec.jobside.rank import Rank, hidden_values

@@ -4,7 +4,7 @@ import time
 
 from nemo_runspec.jobside import processes
 from nemo_runspec.jobside.delivery import TICK, Delivery
-from nemo_runspec.jobside.ended import Ended
+from nemo_runspec.jobside.exit_status import Ended
 from nemo_runspec.jobside.gates import Failure, Gates
 from nemo_runspec.jobside.signals import KILL, TERM, number_of
 

@@ -12,8 +12,8 @@ import time
 
 from nemo_runspec.backends.slurm.jobside import control
 from nemo_runspec.backends.slurm.jobside.array import end_others, link
-from nemo_runspec.backends.slurm.jobside.controller import Controller, State
-from nemo_runspec.backends.slurm.jobside.fate import Attempts, Facts, Fate, decide, is_near, is_put_back
+from nemo_runspec.backends.slurm.jobside.controller import Controller, QueueState
+from nemo_runspec.backends.slurm.jobside.fate import AttemptEnd, Attempts, Facts, decide, is_near, is_put_back
 from nemo_runspec.jobside import artifacts, processes, secrets, signals
 from nemo_runspec.jobside.records import remove
 
@@ -32,7 +32,7 @@ _STDERR = 101
 """The number of the log in the shell, until it has come to `batch.sh` again: what it traces before was traced once."""
 
 
-class Batch:
+class BatchSupervisor:
     """One attempt of a job.
 
     Args:
@@ -44,9 +44,9 @@ class Batch:
         self._early = early
         self._controller = Controller(dict(os.environ))
         self._attempts = Attempts(job.status, job.task if job.is_shared else "")
-        self._listener = control.Listener()
-        self._state = State()
-        self._fate: "Optional[Fate]" = None
+        self._listener = control.ControlSocket()
+        self._state = QueueState()
+        self._fate: "Optional[AttemptEnd]" = None
         self._phase = "begin"
         self._interrupted = ""
         self._verdict = ""
@@ -164,14 +164,14 @@ class Batch:
             self._publish(fate)
         return code
 
-    def _settle(self, code: int) -> Fate:
+    def _settle(self, code: int) -> AttemptEnd:
         """Decides what becomes of the job after this attempt, and does it. Once."""
         if self._fate is not None:
             return self._fate
         fate = self._fate = decide(self._job, self._attempts, self._facts(code))
         self._tell_fate(fate, code)
         if fate.name not in ("over", "slurm") and not self._requeue():
-            fate = self._fate = Fate("over", fate.reason + ", but it cannot be requeued", "", 124)
+            fate = self._fate = AttemptEnd("over", fate.reason + ", but it cannot be requeued", "", 124)
             self._tell_fate(fate, code)
             # Of a Slurm that is silent nobody knows what it has done: a job that is back needs its secrets.
             if not self._state.name:
@@ -190,7 +190,7 @@ class Batch:
             return False
         return self._job.is_shared or not any(name.startswith("node-") for name in self._job.status.names())
 
-    def _tell_fate(self, fate: Fate, code: int) -> None:
+    def _tell_fate(self, fate: AttemptEnd, code: int) -> None:
         words = (
             "attempt=%d" % self._job.restarts,
             "exit_code=%d" % (code or fate.unfinished),
@@ -214,7 +214,7 @@ class Batch:
         self._state = self._controller.look(self._job.id)
         return is_put_back(self._job, self._state)
 
-    def _forget(self, fate: Fate) -> None:
+    def _forget(self, fate: AttemptEnd) -> None:
         """The job is over: its secrets go; those of an array with its last task."""
         job = self._job
         if job.is_shared:
@@ -226,7 +226,7 @@ class Batch:
         if job.members and job.ends_all and fate.code not in _ENDED_BY_ITSELF:
             end_others(job, self._controller)
 
-    def _mark(self, code: int, zero: int, fate: Fate) -> None:
+    def _mark(self, code: int, zero: int, fate: AttemptEnd) -> None:
         """Has the nodes' records say what the job script could not know: why the job is over, and `zero` for 0.
 
         Without a record, there is one of the first node then.
@@ -246,7 +246,7 @@ class Batch:
         if not names:
             write_record(self._job, "node-0", start_record(self._job, 0, _host(), code, fate.reason, fate.code))
 
-    def _publish(self, fate: Fate) -> None:
+    def _publish(self, fate: AttemptEnd) -> None:
         """What the job has made becomes the newest version of its artifact.
 
         The tasks of an array of the user's own make one version together: that is registered once all have ended well,

@@ -17,7 +17,7 @@ NUMBER = 100
 """The number of the step's end, which goes through the user's shell: low ones are the user's own."""
 
 
-class Listener:
+class ControlSocket:
     """The supervisor's end.
 
     What is heard wakes `signals.wait`.

@@ -24,7 +24,7 @@ _ENDING = re.compile(
 )
 
 
-class State:
+class QueueState:
     """What Slurm says of a job.
 
     Of a job that it ends, the state is COMPLETING whatever the cause; the cause is in the reason (TimeLimit), the time
@@ -71,11 +71,11 @@ class Controller:
                 return "" if code else said
         return ""
 
-    def look(self, id: str) -> State:
+    def look(self, id: str) -> QueueState:
         """What it says of a job."""
         fields = "--Format=" + ",".join(name + ":|" for name in _FIELDS)
         found = _ANSWER.search(self.ask("--states=all", "--jobs=" + id, fields))
-        return State(*found.groups()) if found else State()
+        return QueueState(*found.groups()) if found else QueueState()
 
     def say(self, *words: str) -> str:
         """What another of Slurm's commands answers."""

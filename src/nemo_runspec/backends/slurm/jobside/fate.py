@@ -1,6 +1,6 @@
 """What becomes of a job after an attempt: decided once, from what is known then."""
 
-from nemo_runspec.backends.slurm.jobside.controller import State
+from nemo_runspec.backends.slurm.jobside.controller import QueueState
 
 MYPY = False
 if MYPY:
@@ -10,7 +10,7 @@ if MYPY:
     from nemo_runspec.jobside.records import Folder
 
 
-class Fate:
+class AttemptEnd:
     """The outcome of an attempt.
 
     Args:
@@ -66,7 +66,7 @@ class Facts:
     def __init__(
         self,
         exit_code: int,
-        state: State,
+        state: QueueState,
         cancelled: "Optional[str]" = None,
         verdict: str = "",
         interrupted: str = "",
@@ -80,26 +80,26 @@ class Facts:
         self.unbegun = unbegun
 
 
-def decide(job: "BatchJob", attempts: Attempts, facts: Facts) -> Fate:
+def decide(job: "BatchJob", attempts: Attempts, facts: Facts) -> AttemptEnd:
     """What becomes of the job."""
     cut = why_cut_short(job, facts)
     if facts.cancelled is not None:
-        return Fate("over", "cancelled by " + facts.cancelled, "cancelled")
+        return AttemptEnd("over", "cancelled by " + facts.cancelled, "cancelled")
     if is_put_back(job, facts.state):
-        return Fate("slurm", "Slurm starts the job again")
+        return AttemptEnd("slurm", "Slurm starts the job again")
     if facts.verdict:
         action, _, reason = facts.verdict.partition(" ")
-        return Fate("requeued" if action == "requeue" else "over", reason)
+        return AttemptEnd("requeued" if action == "requeue" else "over", reason)
     if cut:
         return _by_resume(job, attempts, facts, cut)
     if facts.state.is_ending:
-        return Fate("over", "Slurm ended the job", "slurm")
+        return AttemptEnd("over", "Slurm ended the job", "slurm")
     if facts.unbegun:
         reason = "setup_lines ended the batch script before its command"
-        return _by_retries(job, attempts, Fate("over", reason, "setup_lines", 1))
+        return _by_retries(job, attempts, AttemptEnd("over", reason, "setup_lines", 1))
     if facts.exit_code == 0:
-        return Fate("over", "done", "done")
-    return _by_retries(job, attempts, Fate("over", "exit code %d" % facts.exit_code))
+        return AttemptEnd("over", "done", "done")
+    return _by_retries(job, attempts, AttemptEnd("over", "exit code %d" % facts.exit_code))
 
 
 def why_cut_short(job: "BatchJob", facts: Facts) -> str:
@@ -109,17 +109,17 @@ def why_cut_short(job: "BatchJob", facts: Facts) -> str:
     return "its time limit was reached" if facts.state.reason == "TimeLimit" else facts.interrupted
 
 
-def is_preempted(job: "BatchJob", state: State) -> bool:
+def is_preempted(job: "BatchJob", state: QueueState) -> bool:
     """Whether this attempt is, not one before."""
     return state.preempted >= job.began
 
 
-def is_put_back(job: "BatchJob", state: State) -> bool:
+def is_put_back(job: "BatchJob", state: QueueState) -> bool:
     """Whether the job has been put back into the queue since this attempt began."""
     return state.starts > job.restarts
 
 
-def is_near(job: "BatchJob", state: State, name: str, now: float) -> bool:
+def is_near(job: "BatchJob", state: QueueState, name: str, now: float) -> bool:
     """Whether a signal is the one before the time limit, or before a preemption, and not one that somebody sent.
 
     Slurm sends it up to a minute early.
@@ -131,14 +131,14 @@ def is_near(job: "BatchJob", state: State, name: str, now: float) -> bool:
     return job.lead > 0 and state.ends >= 0 and state.ends - int(now) <= job.lead + 90
 
 
-def _by_retries(job: "BatchJob", attempts: Attempts, fate: Fate) -> Fate:
+def _by_retries(job: "BatchJob", attempts: Attempts, fate: AttemptEnd) -> AttemptEnd:
     if attempts.count("retried") >= job.retries:
         return fate
     reason = "%s; the job is tried again (%d retries)" % (fate.reason, job.retries)
-    return Fate("retried", reason, "", fate.unfinished)
+    return AttemptEnd("retried", reason, "", fate.unfinished)
 
 
-def _by_resume(job: "BatchJob", attempts: Attempts, facts: Facts, cut: str) -> Fate:
+def _by_resume(job: "BatchJob", attempts: Attempts, facts: Facts, cut: str) -> AttemptEnd:
     """An attempt that was cut short is continued, whatever its command's exit code says.
 
     Where it may not be, the job is not done. Without `resume`, a command that ends with 0 before Slurm ends it says
@@ -147,8 +147,8 @@ def _by_resume(job: "BatchJob", attempts: Attempts, facts: Facts, cut: str) -> F
     if not job.resume:
         unfinished = 124 if facts.state.is_ending else 0
         if facts.exit_code == 0 and not unfinished:
-            return Fate("over", "done, though cut short: " + cut, "cut_short")
-        return Fate("over", cut, "", unfinished)
+            return AttemptEnd("over", "done, though cut short: " + cut, "cut_short")
+        return AttemptEnd("over", cut, "", unfinished)
     if job.restarts - attempts.count("retried") - attempts.count("requeued") >= job.max_restarts:
-        return Fate("over", "%s; max_restarts = %d is reached" % (cut, job.max_restarts), "restarts", 124)
-    return Fate("continued", cut + "; the job is continued")
+        return AttemptEnd("over", "%s; max_restarts = %d is reached" % (cut, job.max_restarts), "restarts", 124)
+    return AttemptEnd("continued", cut + "; the job is continued")

@@ -51,10 +51,10 @@ def check(job: "BatchJob", words: "Sequence[str]", cancelled: bool) -> Result:
     Args:
         words: of the job's own step. `cancelled`: somebody wants the job to be over.
     """
-    return Result(False) if cancelled else Check(job, words).run()
+    return Result(False) if cancelled else HealthCheck(job, words).run()
 
 
-class Check:
+class HealthCheck:
     """One check of the nodes that Slurm has given."""
 
     def __init__(self, job: "BatchJob", words: "Sequence[str]") -> None:

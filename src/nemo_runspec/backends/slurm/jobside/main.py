@@ -23,7 +23,7 @@ def main(words: "List[str]") -> int:
         from nemo_runspec.backends.slurm.jobside.step import run_step
 
         return run_step(job, words[end + 1 :], [value for key, _, value in pairs if key == "version"])
-    from nemo_runspec.backends.slurm.jobside.batch import Batch
+    from nemo_runspec.backends.slurm.jobside.batch import BatchSupervisor
 
     early = [name for key, _, value in pairs if key == "early" for name in value.split()]
-    return Batch(job, early).run(words[end + 1 :])
+    return BatchSupervisor(job, early).run(words[end + 1 :])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
+from old_python import oldest_python
 from slurm_jobs import LabHost, command, slurm_plan, start, tasks_said, wait
 from waiting import until
 
@@ -79,3 +80,18 @@ def test_setup_lines_that_end_the_batch_script(host: LabHost, tmp_path: Path):
     seen = wait(host, start(host, plan))
     assert (seen.state, seen.exit_code) == ("failed", 1)
     assert seen.reason == "setup_lines ended the batch script before its command, exit code 1"
+
+
+def test_the_oldest_python_does(slurm_lab_plain: SlurmLab, tmp_path: Path):
+    """On the host and, as there is no container, for the job script too; in a locale of its own."""
+    python = tmp_path / "old" / "python3"
+    python.parent.mkdir()
+    python.symlink_to(oldest_python())
+    host = LabHost(slurm_lab_plain, path=str(python.parent), LC_ALL="C", NOTE="naïve")
+    line = 'echo "$NOTE" on "$NEMOTRON_ATTEMPT"; exit $((5 - 5 * NEMOTRON_ATTEMPT))'
+    plan = plan_of(tmp_path / "job", line, {"retries": 1, "health_check": True}, nodes=2)
+    job = start(host, plan, secrets={"TOKEN": "sécret"})
+    seen = wait(host, job)
+    assert (seen.state, seen.restarts) == ("succeeded", 1), tasks_said(plan, job)
+    assert sorted(tasks_said(plan, job, 1).splitlines()[-2:]) == ["[rank0] naïve on 1", "[rank1] naïve on 1"]
+    assert [one["fate"] for one in attempts(plan)] == ["retried", "over"]

@@ -110,11 +110,19 @@ def _become(
         for number, copy in kept.items():
             os.dup2(copy, number)  # inheritable, as os.dup's is not
         signals.unblock_for_exec(ignored)
-        os.execvpe(words[0], list(words), environment)
+        given = {_encoded(name): _encoded(value) for name, value in environment.items()}
+        os.execvpe(_encoded(words[0]), [_encoded(word) for word in words], given)
     except OSError as error:
         os.write(done, b"%d" % (error.errno or errno.EIO))
+    except ValueError:  # a NUL byte
+        os.write(done, b"%d" % errno.EINVAL)
     finally:
         os._exit(127)
+
+
+def _encoded(text: str) -> bytes:
+    """As it came here, and UTF-8 in any locale: without one, Python 3.6 writes ASCII alone."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def send_group(group: int, number: int) -> bool:

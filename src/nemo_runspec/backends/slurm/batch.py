@@ -63,7 +63,7 @@ def batch_text(plan: Plan, **more: Any) -> str:
         f"nemotron_own={own}",
         f"nemotron_script={quote(job_script(plan))}",
         f"nemotron_needs={quote(', '.join(needs_python(plan)))}",
-        f"nemotron_values={quote(json.dumps(batch_values(plan) | more, indent=2))}",
+        f"nemotron_values={quote(json.dumps(batch_values(plan) | more, indent=2, ensure_ascii=False))}",
         '. "$nemotron_root/slurm.sh"',
     )
     return "\n".join(lines) + "\n"

@@ -55,7 +55,7 @@ def _finish_health_check(host: Host, handle: Handle) -> None:
 def exclude_and_release(host: Host, job: SlurmJobRef) -> str:
     """Lets a job go on that its health check has left held, without the bad nodes. It may be called at any time.
 
-    The check does it itself (`health/batch.sh`), in some 20 ms of the time that Slurm leaves a batch script (KillWait).
+    The check does it itself (`jobside/without.py`), in some 20 ms of the time that Slurm leaves it (KillWait).
     Where that was too short, `status/held` in the job's directory says which nodes the job is to stay away from.
 
     Returns:

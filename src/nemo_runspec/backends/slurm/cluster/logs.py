@@ -1,7 +1,7 @@
 """New bytes of log files, of any number of them in one round trip, each byte once.
 
 What a job of ours writes, seen with Slurm 22.05: `log-<name>_<id>_<attempt>.out`, of several tasks
-`log-<name>_<id>_<attempt>_<task>.out` each (see `nemotron_separate` in batch.sh); a requeue begins others.
+`log-<name>_<id>_<attempt>_<task>.out` each (`jobside/step.py: separate`); a requeue begins others.
 `sbatch_<name>_<id>.out` is the batch script's, to which a requeue appends; with `open_mode = "truncate"` it begins
 anew. To ask again and again is fast enough, so that no stream of its own is needed: see `benchmarks/slurm.py`.
 """

@@ -43,7 +43,7 @@ ENDED_BY_SLURM = "Slurm ended the job"
 _OUTCOME = re.compile(
     r"attempt=([0-9]{1,9}) exit_code=([0-9]{1,3}) fate=(\w+) ended=\d*(?: reason_code=(\w*))? reason=(.*)", re.ASCII
 )
-"""A line of `status/attempts`, as batch.sh writes it."""
+"""A line of `status/attempts`, as jobside/batch.py writes it."""
 
 _UNKNOWN_ID = "Invalid job id specified"
 _NO_ACCOUNTS = ("accounting storage is disabled", "command not found", "No such file or directory")
@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutcome:
-    """How a job's attempt ended, as its batch script wrote it down (batch.sh).
+    """How a job's attempt ended, as its batch script wrote it down (jobside/batch.py).
 
     Args:
         attempt: from 0.

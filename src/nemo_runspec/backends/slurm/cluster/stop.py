@@ -4,9 +4,9 @@ Seen with Slurm 22.05 and our batch script (KillWait=2, two nodes):
 
 * `scancel ID`: TERM to all tasks and the batch script at once, KILL after the site's KillWait (30 s by default); ends
   as CANCELLED. A command that needs longer than KillWait to save loses its work.
-* `scancel --batch --signal=TERM ID`: TERM to the batch shell alone, and no KILL at any time. Our `batch.sh` has every
+* `scancel --batch --signal=TERM ID`: TERM to the batch script alone, and no KILL at any time. Our `slurm.py` has every
   node's job script hand it to the command, once; torchrun itself gets none, which would end its ranks after 30 s. The
-  command saves, the exit markers are written, and `batch.sh`, which sees `status/cancelled`, lets the job be over.
+  command saves, the exit markers are written, and `slurm.py`, which sees `status/cancelled`, lets the job be over.
 * `scancel --signal=TERM ID`: TERM to all processes of the tasks, the launcher among them.
 * `scancel --signal=TERM --full ID`: the same, with the tasks killed at once and no marker left.
 

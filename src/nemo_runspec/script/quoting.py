@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from nemo_runspec.errors import UserError
 
@@ -34,3 +36,12 @@ def exports(values: Mapping[str, str]) -> str:
 def assignments(values: Mapping[str, str], prefix: str = "") -> str:
     """Lines of bash that set variables, the last one without its end."""
     return "\n".join(f"{prefix}{name}={shlex.quote(value)}" for name, value in values.items())
+
+
+def json_page(values: Mapping[str, Any]) -> str:
+    """JSON with a line for each value, for a script that people read.
+
+    Without escapes: a path of other letters has to be the same bytes where the locale knows no such letters.
+    """
+    lines = ",\n".join(f'  "{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in values.items())
+    return f"{{\n{lines}\n}}"

@@ -8,7 +8,6 @@ later).
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from nemo_runspec.redact import HIDDEN
 from nemo_runspec.script.launchers import launch
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.node_identity import NodeIdentity, node_identity_of
-from nemo_runspec.script.quoting import join, quote
+from nemo_runspec.script.quoting import join, json_page, quote
 from nemo_runspec.script.reserved import WAITS, check_environment
 
 _FLAGS = ("requeues", "signals_all", "ends_all", "secrets_file", "pods")
@@ -69,7 +68,7 @@ def _head(plan: Plan, layout: JobLayout) -> Iterator[str]:
 def _told(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
     hidden = () if identity.supervised else _secret_variables(plan)
     versions = versions_of(plan) if identity.publishes else ()
-    yield f"nemotron_values={quote(json.dumps(job_values(plan, identity), indent=2))}"
+    yield f"nemotron_values={quote(json_page(job_values(plan, identity)))}"
     yield f"nemotron_words=({' '.join(_words(identity))})"
     yield f"nemotron_hidden={quote(' '.join(hidden))}"
     yield f"nemotron_versions=({join(versions)})"

@@ -8,7 +8,6 @@ shell in which `srun` is a function, and decides what becomes of the job.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from nemo_runspec.artifacts.store import versions_of
@@ -20,7 +19,7 @@ from nemo_runspec.backends.slurm.signals import lead_of, name_of
 from nemo_runspec.backends.slurm.spellings import shell_word
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script.quoting import quote
+from nemo_runspec.script.quoting import json_page, quote
 
 VERSIONS = "versions.sh"
 """Of tasks of an array that are jobs of their own, each has one in its directory."""
@@ -63,7 +62,7 @@ def batch_text(plan: Plan, **more: Any) -> str:
         f"nemotron_own={own}",
         f"nemotron_script={quote(job_script(plan))}",
         f"nemotron_needs={quote(', '.join(needs_python(plan)))}",
-        f"nemotron_values={quote(json.dumps(batch_values(plan) | more, indent=2, ensure_ascii=False))}",
+        f"nemotron_values={quote(json_page(batch_values(plan) | more))}",
         '. "$nemotron_root/slurm.sh"',
     )
     return "\n".join(lines) + "\n"

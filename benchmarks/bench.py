@@ -60,7 +60,7 @@ def cases(folder: Path) -> list[Case]:
         Case("nemotron nano3 pretrain --help", [*PRETRAIN, "--help"], APP, 1.25),
         Case("nemotron list", [*NEMOTRON, "list"], APP, 1.0),
         Case(COMPOSE, [PYTHON, str(HERE / "compose.py")]),
-        Case("nemotron nano3 pretrain … --dry-run", dry_run, COMPOSE, 1.4),
+        Case("nemotron nano3 pretrain … --dry-run", dry_run, COMPOSE, 1.0),
         Case("nemotron env check, 500 profiles, 50 deep", [*NEMOTRON, "env", "check", "many.toml"]),
     ]
     if torchx is not None:

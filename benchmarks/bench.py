@@ -27,17 +27,24 @@ PRETRAIN = [*NEMOTRON, "nano3", "pretrain"]
 APP = "two-command Typer app, --help"
 COMPOSE = "import typer, hydra; compose the same files"
 TORCHX = "torchx run --dryrun -s slurm"
+REPOSITORY = "repository"
 
 
 @dataclass
 class Case:
-    """One command. `against` names the case its ratio is taken to, `aim` the largest ratio wanted."""
+    """One command.
+
+    Args:
+        against: names the case its ratio is taken to. `aim`: the largest ratio wanted.
+        where: the folder it runs in, below the one of all.
+    """
 
     name: str
     command: list[str]
     against: str | None = None
     aim: float | None = None
     codes: tuple[int, ...] = (0,)
+    where: str = "."
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
 
@@ -53,13 +60,17 @@ def cases(folder: Path) -> list[Case]:
         Case("nemotron nano3 pretrain --help", [*PRETRAIN, "--help"], APP, 1.25),
         Case("nemotron list", [*NEMOTRON, "list"], APP, 1.0),
         Case(COMPOSE, [PYTHON, str(HERE / "compose.py")]),
-        Case("nemotron nano3 pretrain … --dry-run", dry_run, COMPOSE, 1.4),
+        Case("nemotron nano3 pretrain … --dry-run", dry_run, COMPOSE, 1.0),
         Case("nemotron env check, 500 profiles, 50 deep", [*NEMOTRON, "env", "check", "many.toml"]),
     ]
     if torchx is not None:
         echo = [str(torchx), "run", "--dryrun", "-s", "slurm", "utils.echo", "--msg", "hello"]
         found.append(Case(TORCHX, echo))
-        found.append(Case("nemotron nano3 pretrain … --dry-run, again", dry_run, TORCHX, 1.0))
+        again = "nemotron nano3 pretrain … --dry-run"
+        found.append(Case(f"{again}, again", dry_run, TORCHX, 1.2))
+        found.append(Case(f"{again}, in a repository", dry_run, TORCHX, 1.2, where=REPOSITORY))
+        changed = [*dry_run, "train.train_iters=5", "run.env.nodes=4"]
+        found.append(Case(f"{again}, there, two overrides", changed, TORCHX, 1.2, where=REPOSITORY))
     return found
 
 
@@ -81,7 +92,7 @@ def measure(case: Case, folder: Path, environment: dict[str, str]) -> None:
     """Runs a case once and notes its times."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    done = subprocess.run(case.command, cwd=folder, env=environment, capture_output=True, check=False)
+    done = subprocess.run(case.command, cwd=folder / case.where, env=environment, capture_output=True, check=False)
     case.wall.append(time.perf_counter() - start)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     case.cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
@@ -101,6 +112,17 @@ def write_profiles(folder: Path, profiles: int = 500, depth: int = 50) -> None:
         parent = f'extends = "p{number - 1}"\n' if number % depth else 'executor = "slurm"\naccount = "a"\n'
         blocks.append(f'[p{number}]\n{parent}nodes = {number % 7 + 1}\nenv_vars = {{ V{number} = "{number}" }}\n')
     (folder / "many.toml").write_text("\n".join(blocks))
+
+
+def make_repository(folder: Path) -> None:
+    """A git repository with the profiles and a script: a dry run on Slurm looks at what of it would be sent."""
+    folder.mkdir()
+    write_profiles(folder)
+    (folder / "train.py").write_text("print(1)\n")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+    for words in (["init"], ["add", "--all"], ["commit", "--message=first"]):
+        command = ["git", *identity, "-C", str(folder), *words]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def report(found: list[Case]) -> bool:
@@ -128,6 +150,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         write_profiles(folder)
+        make_repository(folder / REPOSITORY)
         # Bytecode is kept, as on a user's machine; the warm-up round writes it.
         inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         environment = {**inherited, "HOME": scratch, "NEMOTRON_HOME": f"{scratch}/home", "COLUMNS": "100"}

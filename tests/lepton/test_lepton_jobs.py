@@ -95,9 +95,8 @@ def test_what_is_shown_is_what_is_sent(site):
     site.profile(WIDE)
     site.lab.world.secrets["kept"] = "their value"
     site.lab.world.groups[0].volumes = [Volume("lustre", prefixes=("/runs",)), Volume("shared", prefixes=("/team",))]
-    dry, asked = (
-        site.run("wide", "-d", *more, **SECRETS).succeeds().out for more in (["--full"], ["--full", "--resolve"])
-    )
+    views = (["--full"], ["--full", "--resolve"], ["--script", "--resolve"])
+    dry, asked, alone = (site.run("wide", "-d", *more, **SECRETS).succeeds().out for more in views)
     assert site.lab.calls_of("POST *") == []
     told = site.run("wide", **SECRETS).succeeds()
     assert "before" in told.out
@@ -107,6 +106,7 @@ def test_what_is_shown_is_what_is_sent(site):
     filled = differences(payload_of(dry), payload_of(json.dumps(call.body)))
     assert sorted(filled) == sorted(set(holes) - {"WORKSPACE"})
     assert list(differences(payload_of(asked), payload_of(json.dumps(call.body)))) == ["CARGO"]
+    assert list(differences(payload_of(alone), payload_of(json.dumps(call.body)))) == ["CARGO"]
     assert filled["MOUNT_1_FROM"] == "node-nfs:shared"
     assert call.body["spec"]["shared_memory_size"] == 2048
     assert "custom_spec replaces shared_memory_size of the job's spec" in told.err

@@ -111,7 +111,7 @@ def subcommand(words: list[str]) -> str:
 
 def preview(nemotron: Callable[..., Outcome], processes: Callable[[], list[str]], *words: str) -> list[str]:
     nemotron(*words, "--dry-run").succeeds()
-    return processes()
+    return sorted(processes())
 
 
 SEEN = ["rev-parse", "config", "ls-files"]
@@ -126,9 +126,9 @@ def test_a_dry_run_asks_git_a_few_times_alone(project: Project, nemotron, proces
     make_repository(project.folder)
     processes()
     assert preview(nemotron, processes, *recipe, *local) == ["rev-parse"], "nothing of it is sent"
-    assert preview(nemotron, processes, *own, *local) == [*SEEN, "status"]
-    assert preview(nemotron, processes, *recipe, *slurm) == [*SEEN, "ls-tree", "status"]
-    assert preview(nemotron, processes, *own, *slurm) == [*SEEN, "status", "ls-tree", "status"]
+    assert preview(nemotron, processes, *own, *local) == sorted([*SEEN, "status"])
+    assert preview(nemotron, processes, *recipe, *slurm) == sorted([*SEEN, "ls-tree", "status"])
+    assert preview(nemotron, processes, *own, *slurm) == sorted([*SEEN, "status", "ls-tree", "status"])
 
 
 def test_attributes_and_submodules_cost_more(with_submodule, processes):
@@ -138,6 +138,4 @@ def test_attributes_and_submodules_cost_more(with_submodule, processes):
     with_submodule.commit()
     processes()
     with_submodule.plan()
-    asked = processes()
-    assert sorted(asked[:9]) == sorted(3 * SEEN)
-    assert asked[9:] == ["ls-tree", "cat-file", "ls-tree", "ls-tree", "status"]
+    assert sorted(processes()) == sorted([*SEEN, *SEEN, *SEEN, "ls-tree", "cat-file", "ls-tree", "ls-tree", "status"])

@@ -101,6 +101,9 @@ def assert_scripts_are_the_same(cluster: Cluster, name: str, remote: Path) -> No
     other = re.search(r"\njob (\S+) in ", dry)[1]
     home = str(cluster.lab.base / "home" / "root")
     filled = sections(dry.replace(other, name).replace("@HOME@", home))
+    alone = cluster.nemotron("run", f"./{cluster.word}.py", "--batch", "there", "--dry-run", "--script").succeeds().out
+    other = re.search(r"--job-name=(\S+)", alone)[1]
+    assert alone.replace(other, name).replace("@HOME@", home) == there[f"{name}_sbatch.sh"]
     assert {key: filled[key].rstrip("\n") for key in there} == {key: text.rstrip("\n") for key, text in there.items()}
 
 

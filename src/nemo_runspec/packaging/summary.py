@@ -6,11 +6,13 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
+from nemo_runspec.packaging.ahead import Ahead
 from nemo_runspec.packaging.changes import Changes, bundled_changes, changes_of, has_files_below
 from nemo_runspec.packaging.checkout import Checkout, checkout_around
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
@@ -25,6 +27,9 @@ from nemo_runspec.plans.model import Package, PackageProblem
 
 _HASHED = 256_000_000
 """Bytes up to which a dry run reads files for the digest; a larger package gets its digest when it is packed."""
+
+Begun = Mapping[PackagePart, Ahead[Changes]]
+"""Changes below the parts' folders, new folders named as one, which are looked for already."""
 
 
 def summarise_package(env: Mapping[str, Any], executor: str, origin: Origin) -> Package:
@@ -42,7 +47,7 @@ def summarise_package(env: Mapping[str, Any], executor: str, origin: Origin) -> 
     around = _checkout(origin.folder, kind is not None)
     if kind is None or (not env.get("packager") and (around is None or around.commit is None)):
         kind = "none"
-    if kind == "none" and (around is None or not has_files_below(origin.bundle, around.root)):
+    if kind == "none" and (around is None or not around.commit or not has_files_below(origin.bundle, around.root)):
         return Package("none", commit=around.commit if around else None)
     with inert(lambda: around.filters if around else ()) as filters:
         package = _summarised(env, kind, origin, around)
@@ -68,11 +73,13 @@ def _summed_up(package: Package, origin: Origin, around: Checkout | None) -> Pac
     parts = parts_of(package.kind, package.options)
     if package.commit is None and any(part.kind == "git" for part in parts):
         raise _no_commit(package)
+    begun = _begin_changes(package, parts)
     with workbench(around) as bench:
         try:
             contents = _read(contents_of(package, bench, sizes=True), package.commit)
         except Unready as error:
-            return _with_changes(replace(package, problems=(_problem(error),)), parts, origin, Contents())
+            unready = replace(package, problems=(_problem(error),))
+            return _with_changes(unready, parts, _Counting(unready, origin, Contents(), begun))
     found = replace(
         package,
         files=contents.files,
@@ -80,7 +87,19 @@ def _summed_up(package: Package, origin: Origin, around: Checkout | None) -> Pac
         digest=contents.digest(),
         pointers=tuple(contents.pointers),
     )
-    return _with_changes(found, parts, origin, contents)
+    return _with_changes(found, parts, _Counting(found, origin, contents, begun))
+
+
+def _begin_changes(package: Package, parts: tuple[PackagePart, ...]) -> Begun:
+    """Looks for changes while the commit is read, unless files that are added decide how closely it is looked."""
+    if any(part.patterns for part in parts):
+        return {}
+    root = Path(package.root or ".")
+    return {part: Ahead(partial(_changes, root, part, every_file=False)) for part in parts if part.kind == "git"}
+
+
+def _changes(root: Path, part: PackagePart, *, every_file: bool) -> Changes:
+    return changes_of(root, part.subpath, submodules=part.submodules, every_file=every_file)
 
 
 def _no_commit(package: Package) -> UserError:
@@ -107,13 +126,12 @@ def _read(contents: Contents, commit: str | None) -> Contents:
     return replace(contents, entries={**contents.entries, **known})
 
 
-def _with_changes(package: Package, parts: tuple[PackagePart, ...], origin: Origin, contents: Contents) -> Package:
+def _with_changes(package: Package, parts: tuple[PackagePart, ...], counts: _Counting) -> Package:
     """The package with what is not committed: what stays behind, what travels, and what is refused for it."""
     uncommitted: dict[str, None] = {}
     untracked: dict[str, None] = {}
     included: dict[str, None] = {}
     refused: dict[str, None] = {}
-    counts = _Counting(package, origin, contents)
     for part in (part for part in parts if part.kind == "git"):
         if part.dirty == "include":
             included.update(dict.fromkeys(counts.changes(part).all))
@@ -142,16 +160,19 @@ def _refusal(names: tuple[str, ...]) -> tuple[PackageProblem, ...]:
 class _Counting:
     """Which changes count: not the files that travel as they are now, and not those that the plan was made of."""
 
-    def __init__(self, package: Package, origin: Origin, contents: Contents) -> None:
+    def __init__(self, package: Package, origin: Origin, contents: Contents, begun: Begun) -> None:
         self.root = Path(package.root or ".")
         entries = contents.entries.values()
         self.sent = {str(entry.source) for entry in entries if isinstance(entry.source, Path)}
+        self.begun = begun
         self.apart = {*package.bundled, *_inside(self.root, origin.env_file, origin.config)}
 
     def changes(self, part: PackagePart, *, every_file: bool = False) -> Changes:
         """Everything that is not committed below the part's folder."""
         every_file = every_file or bool(self.sent)
-        return changes_of(self.root, part.subpath, submodules=part.submodules, every_file=every_file)
+        if not every_file and part in self.begun:
+            return self.begun[part].result()
+        return _changes(self.root, part, every_file=every_file)
 
     def left_behind(self, part: PackagePart) -> Changes:
         """The same without what travels all the same, or has no need to."""

@@ -26,14 +26,16 @@ def main(words: "List[str]") -> int:
 
 def _run_node(job: Job, script: str) -> int:
     from nemo_runspec.jobside.exit_status import Ended
-    from nemo_runspec.jobside.finish import finish, judge
     from nemo_runspec.jobside.gates import Failure
     from nemo_runspec.jobside.node import Node
 
     node = Node(job, script)
     try:
         node.begin()
-        ended = judge(node, node.run())
+        ended = node.run()
+        from nemo_runspec.jobside.finish import judge  # while the command ran there was no need for it
+
+        ended = judge(node, ended)
     except Failure as failure:
         node.end_shell()
         ended = Ended(failure.exit_code, None, None, failure.reason, failure.code, failure.blames)
@@ -43,4 +45,6 @@ def _run_node(job: Job, script: str) -> int:
         os.write(2, traceback.format_exc().encode("utf-8", "replace"))
         node.end_shell()
         ended = Ended(1, reason="nemotron's supervisor failed: %s" % error)
+    from nemo_runspec.jobside.finish import finish
+
     return finish(node, ended)

@@ -10,7 +10,10 @@ MYPY = False
 if MYPY:
     from typing import List, Sequence
 
-_READ = 1 << 20
+_READ = 48 << 10
+"""Bytes that are taken at once. For copies of larger pieces the allocator asks the kernel for new memory each time."""
+_PIPE = 1 << 20
+"""Bytes that the command can be ahead, and we of the reader."""
 _LONGEST = 1 << 20
 """Bytes of a line; a longer one becomes several, so that memory does not grow with it."""
 _ATOMIC = 4096
@@ -47,6 +50,7 @@ class Output:
     def start(self) -> None:
         """Starts to copy."""
         _enlarge(self._source)
+        _enlarge(self._target)
         self._ended.acquire()
         _thread.start_new_thread(self._run, ())
 
@@ -225,6 +229,6 @@ def _bytes_in(pipe: int) -> int:
 
 def _enlarge(pipe: int) -> None:
     try:
-        fcntl.fcntl(pipe, _SET_PIPE_SIZE, _READ)
+        fcntl.fcntl(pipe, _SET_PIPE_SIZE, _PIPE)
     except OSError:
-        return  # more than this user may have
+        return  # no pipe, or more than this user may have

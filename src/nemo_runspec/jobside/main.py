@@ -15,6 +15,7 @@ def main(words: "List[str]") -> int:
     Args:
         words: the role, `node` or `rank`; the path of the job script; see `Job` for the rest.
     """
+    _fill_closed()
     role, script, values = words[:3]
     job = Job(values, words[3:])
     if role == "rank":
@@ -22,6 +23,15 @@ def main(words: "List[str]") -> int:
 
         return supervise(job, script)
     return _run_node(job, script)
+
+
+def _fill_closed() -> None:
+    """Standard files that are closed here: their numbers would be those of the next files that are opened."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)  # what is written there fails, and is counted
 
 
 def _run_node(job: Job, script: str) -> int:

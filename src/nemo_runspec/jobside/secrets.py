@@ -1,5 +1,7 @@
 """The file of a job's secrets: read once, and removed."""
 
+import os
+
 from nemo_runspec.jobside.records import remove
 
 MYPY = False
@@ -11,7 +13,7 @@ def read(file: str) -> "Dict[str, str]":
     """Its variables: lines `export NAME=VALUE`, quoted as shlex does. Empty where there is no file."""
     try:
         with open(file, "rb") as stream:
-            text = stream.read().decode("utf-8", "surrogateescape")
+            text = os.fsdecode(stream.read())
     except OSError:
         return {}
     found = {}

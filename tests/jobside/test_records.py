@@ -70,6 +70,12 @@ def test_where_it_cannot_be_written_nothing_has_changed(tmp_path: Path):
     assert (folder.read("one"), folder.text("one"), list(folder.names())) == ({}, "", [])
 
 
+def test_a_draft_is_no_name_of_a_record(tmp_path: Path):
+    (tmp_path / "here.1.77.tmp").touch()
+    (tmp_path / "here.1").touch()
+    assert list(Folder(str(tmp_path)).names()) == ["here.1"]
+
+
 NUMBERS = st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.text(),

@@ -154,7 +154,10 @@ class Output:
         """Writes lines so that none mixes with those of other ranks; whether all of it could be written."""
         if self._lock < 0:
             return self._write_in_pieces(text)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        except OSError:  # the kernel has no more of them: a copy that ended here would end the command
+            return self._write_in_pieces(text)
         try:
             return self._write(text)
         finally:

@@ -82,9 +82,9 @@ class Folder:
         return os.path.exists(self.file(name))
 
     def names(self) -> "Iterable[str]":
-        """The names in it, none where it is gone. Reading a folder makes a network file system look again."""
+        """The names in it without drafts, none where it is gone. Reading it makes a network file system look again."""
         try:
-            return os.listdir(self.path)
+            return [name for name in os.listdir(self.path) if not name.endswith(".tmp")]
         except OSError:
             return ()
 

@@ -13,20 +13,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from job_scripts import plan_for
 from labs.slurm.process import descendants
 from waiting import until
 
-from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.cloud.code.transports import Offer
 from nemo_runspec.backends.cloud.code.upload import JobUpload, load, pod_arguments
-from nemo_runspec.backends.cloud.pod.program import POD_SCRIPT, boot_program, pod_files
+from nemo_runspec.backends.cloud.pod.program import boot_program, node_program, pod_files
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.provider import Parts
 from nemo_runspec.plans.model import Artifact, Package, Plan
 from nemo_runspec.script.markers import NodeMarker
 from nemo_runspec.script.pod_marker import read_ends
+from nemo_runspec.script.programs import pod_programs, program_text
 from nemo_runspec.submission.bundle import read_bundle
 
 ROOMY = Offer(90_000, 500_000)
@@ -52,22 +51,10 @@ def producing(plan: Plan, name: str, path: str) -> Plan:
 def loaded(plan: Plan, *, kind: str = "lepton", archive: Path | None = None, offer: Offer = ROOMY) -> JobUpload:
     """The plan's cargo, put where its offer says."""
     texts = {"train.yaml": "{}\n", "job.yaml": "{}\n"}
-    texts |= {file.name: file.text for file in pod_files(plan, kind=kind)}
+    platform = node_program(kind)
+    texts |= {file.name: file.text for file in pod_files(plan, platform)}
+    texts |= {program.name: program_text(program.name, program.modules) for program in pod_programs(platform)}
     return load(plan, texts, Parts(read_bundle(plan.bundle), archive), offer, lambda line: None)
-
-
-def change_pod_script(monkeypatch: pytest.MonkeyPatch, place: str, text: str) -> None:
-    """Puts a text into pod.sh instead of a place that is there once: a moment too short to meet."""
-    unchanged = pod_files
-
-    def changed(plan: Plan, *, kind: str) -> list[RenderedFile]:
-        files = unchanged(plan, kind=kind)
-        assert [file.text.count(place) for file in files if file.name == POD_SCRIPT] == [1]
-        return [
-            replace(file, text=file.text.replace(place, text)) if file.name == POD_SCRIPT else file for file in files
-        ]
-
-    monkeypatch.setattr(sys.modules[__name__], "pod_files", changed)
 
 
 class PodProcess:
@@ -175,7 +162,7 @@ def name_service(folder: Path, *known: str) -> str:
 
 
 def without(folder: Path, *missing: str) -> str:
-    """A PATH that has the machine's programs but these, and this Python as `python`."""
+    """A PATH that has the machine's programs but these, and, where it is not among them, this Python as `python`."""
     programs = folder / "programs"
     programs.mkdir(exist_ok=True)
     for place in ("/usr/bin", "/bin"):
@@ -183,7 +170,7 @@ def without(folder: Path, *missing: str) -> str:
             link = programs / program.name
             if program.name not in (*missing, "python") and not link.is_symlink():
                 link.symlink_to(program)
-    if not (programs / "python").is_symlink():
+    if "python" not in missing and not (programs / "python").is_symlink():
         (programs / "python").symlink_to(sys.executable)
     return str(programs)
 

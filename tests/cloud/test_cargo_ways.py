@@ -112,7 +112,8 @@ def test_same_files_are_the_same_bytes_and_texts_of_the_payload_do_not_travel(tm
     pod = start(first)
     assert pod.wait() == 0
     names = {path.name for path in Path(plan.job_dir).iterdir()}
-    assert names == {"job.sh", "pod.sh", "train.yaml", "job.yaml", "bundle", "logs", "status"}
+    programs = {"supervisor.py", "start.sh", "fallback.sh", "fallback-pod.sh"}
+    assert names == {"job.sh", "pod.sh", "train.yaml", "job.yaml", "bundle", "logs", "status", *programs}
 
 
 S3, VOLUME = object(), Path("/volume")
@@ -208,7 +209,7 @@ def test_each_cloud_has_its_own_limit(tmp_path):
     assert said is not None and "inline: at most 222 kB, packed" in said
 
 
-@pytest.mark.parametrize(("size", "refused"), [(340_000, False), (400_000, True)])
+@pytest.mark.parametrize(("size", "refused"), [(320_000, False), (400_000, True)])
 def test_package_that_fits_no_way_is_refused_before_anything_is_written_down(tmp_path, monkeypatch, size, refused):
     monkeypatch.setenv("NEMOTRON_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("LEPTON_WORKSPACE_ID", "mine:token")

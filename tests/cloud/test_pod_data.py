@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pod_process import HeldUpload, cloud_plan, loaded, name_service, node, start, without
 
-from nemo_runspec.backends.cloud.pod.program import DATA, pod_files
+from nemo_runspec.backends.cloud.pod.program import DATA, node_program, pod_files
 
 COPY = """
     import os, pathlib, sys
@@ -115,7 +115,7 @@ def test_outputs_of_a_pods_own_disk_are_on_the_mount_also_when_they_cannot_be_co
 @pytest.mark.parametrize("shared", [True, False])
 def test_outputs_are_kept_where_the_jobs_directory_is_on_a_mount(tmp_path, shared):
     plan = cloud_plan(tmp_path, target={"outputs": ("/out",), "output_url": "s3://b/o", "shared": shared})
-    told = json.loads(next(file.text for file in pod_files(plan, kind="lepton") if file.name == DATA))
+    told = json.loads(next(file.text for file in pod_files(plan, node_program("lepton")) if file.name == DATA))
     assert told["kept"] == (str(tmp_path / "run" / "outputs" / plan.name) if shared else None)
 
 
@@ -138,7 +138,7 @@ def test_stop_does_not_end_an_upload_that_has_begun(with_data, s3_lab, tmp_path,
 
 def test_image_without_python_is_said(with_data, tmp_path):
     cargo, env = with_data()
-    pod = start(cargo, **env, PATH=without(tmp_path, "python3"))
+    pod = start(cargo, **env, PATH=without(tmp_path, "python3", "python"))
     assert pod.wait() == 1
-    assert pod.end.reason == "inputs: the image has no python3, which inputs and outputs on S3 need"
+    assert pod.end.reason == "the image has no python3 (3.6 or later), which data on S3 needs"
     assert pod.end.reason_code == "image"

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from pod_process import (
     HeldUpload,
-    change_pod_script,
     cloud_plan,
     loaded,
     name_service,
@@ -35,16 +34,6 @@ LATER = """
 
 PATIENT = 20
 """Seconds without a sign of life: longer than one that lives stands still on a busy machine. Others are lost sooner."""
-
-STOPPED_AS_IT_READS = """
-eval "own_`declare -f nemotron_value`"
-nemotron_value() {
-  [ "$2" != reason ] || kill -TERM $$
-  own_nemotron_value "$@"
-}
-nemotron_pod_main
-"""
-"""A pod is told to stop while it reads what its job script has written down."""
 
 CLOUDS = pytest.mark.parametrize("kind", ["lepton", "dgxcloud"])
 
@@ -171,10 +160,3 @@ def test_stop_is_heeded_while_others_are_waited_for(begin, s3_lab):
     assert "(SIGTERM) before node 1 had ended" in job.pods[0].end.reason
     assert names(s3_lab) == ["made/0"]
     assert job.pods[1].process.poll() is None
-
-
-def test_stop_that_comes_while_a_value_is_read_is_heeded(begin, monkeypatch):
-    change_pod_script(monkeypatch, "\nnemotron_pod_main\n", STOPPED_AS_IT_READS)
-    job = begin("dgxcloud", LATER="1000")
-    assert job.pods[0].wait() == 143
-    assert "(SIGTERM) before node 1 had ended" in job.pods[0].end.reason

@@ -302,3 +302,31 @@ def test_job_that_fills_the_disk_has_its_whole_log_and_its_end(tmp_path):
         assert (pod.end.exit_code, pod.end.phase) == (4, "command")
     finally:
         subprocess.run(["umount", "-l", tmp_path / "run"], check=True)
+
+
+@needs_mounts
+def test_process_1_leaves_no_zombie_of_processes_that_lose_their_parent(tmp_path):
+    script = """
+        import os, pathlib, subprocess, time
+        def zombies():
+            stats = []
+            for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+                try:
+                    stats.append(file.read_text().rpartition(")")[2].split())
+                except OSError:
+                    continue
+            return [stat for stat in stats if stat[:2] == ["Z", "1"]]
+        for _ in range(20):
+            subprocess.run(["sh", "-c", "sleep 0.1 & echo"], check=True)
+        time.sleep(0.2)
+        end = time.monotonic() + 60
+        while zombies() and time.monotonic() < end:
+            time.sleep(0.05)
+        raise SystemExit(len(zombies()))
+    """
+    with Pods(tmp_path / "pods") as pods:
+        cargo = loaded(cloud_plan(tmp_path, script))
+        (tmp_path / "run").mkdir()
+        command = ["/bin/bash", "-c", boot_program(), "nemotron", *pod_arguments(cargo)]
+        pod = pods.start("a-pod", command, {}, [(tmp_path / "run", str(tmp_path / "run"), False)])
+        assert pod.wait() == 0, pod.text

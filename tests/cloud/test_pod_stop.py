@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 from labs.pods import Pods, needs_mounts
-from pod_process import change_pod_script, cloud_plan, loaded, name_service, node, start
+from pod_process import cloud_plan, loaded, name_service, node, path_of_tests, start
 
 from nemo_runspec.backends.cloud.code.upload import pod_arguments
 from nemo_runspec.backends.cloud.pod.program import boot_program
 from nemo_runspec.script.pod_marker import read_ends
 
-SIGNALS = {
-    "/usr/local/bin/mkdir": """#!/bin/sh
-/bin/mkdir "$@" || exit
-case "$*" in *"/logs "*) kill -TERM 1 ;; esac
-"""
-}
-"""A stop that comes while pod.sh makes its directories."""
+
+def signals(moment):
+    """A python3 that tells process 1 to stop: before it is asked for its release, or as it becomes process 1."""
+    text = f'#!/bin/sh\ncase "$*" in {moment}) kill -TERM 1 ;; esac\nexec /usr/bin/python3 "$@"\n'
+    return {"/usr/local/bin/python3": text}
+
+
+MOMENTS = pytest.mark.parametrize("moment", ["*version_info*", "*'supervisor.py pod'*"], ids=["page", "start"])
 
 BEFORE = "the job was told to stop (SIGTERM) before it had started"
 
@@ -42,8 +43,9 @@ def end_of(pod):
 
 
 @needs_mounts
-def test_stop_that_comes_before_all_is_ready_is_not_lost(tmp_path, container):
-    pod = container(cloud_plan(tmp_path, "print('ran')"), {}, SIGNALS)
+@MOMENTS
+def test_stop_that_comes_before_all_is_ready_is_not_lost(tmp_path, container, moment):
+    pod = container(cloud_plan(tmp_path, "print('ran')"), {}, signals(moment))
     assert pod.wait() == 143, pod.text
     end = end_of(pod)
     assert (end.exit_code, end.received, end.phase, end.reason) == (143, "TERM", "start", BEFORE)
@@ -51,38 +53,30 @@ def test_stop_that_comes_before_all_is_ready_is_not_lost(tmp_path, container):
 
 
 @needs_mounts
-def test_node_that_is_stopped_before_all_is_ready_ends_the_others(tmp_path, container):
+@MOMENTS
+def test_node_that_is_stopped_before_all_is_ready_ends_the_others(tmp_path, container, moment):
     plan = cloud_plan(tmp_path, "print('ran')", nodes=2)
-    pods = [container(plan, node(index), files) for index, files in ((0, {}), (1, SIGNALS))]
+    pods = [container(plan, node(index), files) for index, files in ((0, {}), (1, signals(moment)))]
     assert [pod.wait() for pod in pods] == [143, 143], pods[0].text + pods[1].text
     assert [end_of(pod).reason for pod in pods] == [f"node 1 failed: {BEFORE}", BEFORE]
     assert "[rank0]" not in pods[0].text
 
 
-STOPPED = """  case $1 in %s) kill -TERM $$ ;; esac
-  nemotron_pod_child=$!
-"""
-
-
-@pytest.mark.parametrize("command", ["bash", "nemotron_pod_prepare"])
-def test_stop_that_comes_as_a_command_is_started_ends_that_command(tmp_path, monkeypatch, command):
-    """The word that it still runs is then said by another process, whose number is not the command's."""
-    change_pod_script(monkeypatch, "  nemotron_pod_child=$!\n", STOPPED % command)
+@pytest.mark.parametrize("command", ['*"-c sleep"*', "*/job.sh"], ids=["prepare", "job script"])
+def test_stop_that_comes_as_a_command_is_started_ends_that_command(tmp_path, command):
+    """With its first breath, before it can have heard of anything."""
+    folder, once = tmp_path / "first", tmp_path / "once"
+    folder.mkdir()
+    bash = f'#!/bin/sh\ncase "$*" in {command}) ! mkdir {once} || kill -TERM $PPID ;; esac\nexec /bin/bash "$@"\n'
+    (folder / "bash").write_text(bash)
+    (folder / "bash").chmod(0o755)
     target = {"pre_launch_commands": ("sleep 3",)}
-    pod = start(loaded(cloud_plan(tmp_path, "import time; time.sleep(600)", target=target)), **node(0, 1))
+    plan = cloud_plan(tmp_path, "import time; time.sleep(600)", target=target)
+    pod = start(loaded(plan), **node(0, 1, PATH=f"{folder}:{path_of_tests()}"))
     assert pod.wait() == 143, pod.text
+    assert once.is_dir()
     assert (pod.end.exit_code, pod.end.received) == (143, "TERM")
     assert pod.end.reason.startswith("the job was told to stop (SIGTERM)")
-
-
-def test_upload_that_ends_as_a_stop_comes_has_not_failed(tmp_path, monkeypatch, s3_lab):
-    """Bash may miss its status then; here it is made to."""
-    missed = '  nemotron_await "$nemotron_pod_child" nemotron_pod_signals\n'
-    change_pod_script(monkeypatch, missed, f'{missed}  [ "$nemotron_pod_group" != none ] || nemotron_ended=143\n')
-    where = {"output_url": "s3://bucket/out", "s3_endpoint": s3_lab.endpoint, "s3_region": s3_lab.region}
-    plan = cloud_plan(tmp_path, "", target={"outputs": (str(tmp_path / "run"),), **where})
-    pod = start(loaded(plan), ACCESS_KEY=s3_lab.access_key, SECRET_KEY=s3_lab.secret_key)
-    assert pod.wait() == 0, pod.text
 
 
 def test_node_that_is_stopped_between_two_steps_ends_the_others(tmp_path):

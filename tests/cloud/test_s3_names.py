@@ -7,7 +7,7 @@ import json
 import pytest
 from cloud_plans import plan_of
 
-from nemo_runspec.backends.cloud.pod.program import pod_files
+from nemo_runspec.backends.cloud.pod.program import node_program, pod_files
 from nemo_runspec.backends.cloud.storage.s3_signing import Keys, keys_of
 from nemo_runspec.s3_names import lacking
 
@@ -59,5 +59,5 @@ def test_where_the_service_is_is_decided_with_the_plan(monkeypatch):
 
 
 def service(plan):
-    (data,) = (json.loads(file.text) for file in pod_files(plan, kind="lepton") if file.name == "data.json")
+    (data,) = (json.loads(file.text) for file in pod_files(plan, node_program("lepton")) if file.name == "data.json")
     return data["endpoint"], data["region"]

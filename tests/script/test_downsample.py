@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nemo_runspec.jobside import downsample as program
 from nemo_runspec.records.metrics import last_values
-from nemo_runspec.script import downsample as program
 from nemo_runspec.script.pod_marker import metrics_history
 
 PROGRAM = Path(program.__file__)
@@ -23,9 +23,9 @@ RECORDS = st.dictionaries(st.sampled_from(["step", "loss", "val_loss", "a b", "Î
 LINES = st.lists(st.one_of(RECORDS.map(lambda record: json.dumps(record).encode()), st.binary(max_size=20)))
 
 
-def run(file: Path, *options: str) -> bytes:
+def run(file: Path) -> bytes:
     """The program as a job runs it: by itself, without the package."""
-    words = [sys.executable, "-I", "-S", "-c", PROGRAM.read_text(encoding="utf-8"), str(file), *options]
+    words = [sys.executable, "-I", "-S", "-c", PROGRAM.read_text(encoding="utf-8"), str(file)]
     return subprocess.run(words, capture_output=True, check=True).stdout
 
 
@@ -85,6 +85,5 @@ def test_as_a_program(tmp_path):
     file = tmp_path / "metrics.jsonl"
     file.write_bytes(b'{"loss": 3, "name": "x"}\nno json\n{"loss": 2, "accuracy": 0.5}\n{"loss": 1}\n')
     assert last_values(run(file).splitlines()) == {"loss": 1, "accuracy": 0.5}
-    assert run(file, "--packed").startswith(b"z:1/1:")
     file.write_bytes(b"")
-    assert (run(file), run(file, "--packed")) == (b"", b"")
+    assert run(file) == b""

@@ -15,8 +15,7 @@ from nemo_runspec.script.render import render_job_script
 SOURCES = Path(str(files("nemo_runspec")))
 SHELLS = (
     "script/*.sh",
-    "backends/cloud/pod/*.sh",
-    "backends/*/node.sh",
+    "jobside/*.sh",
     *(f"backends/slurm/{name}.sh" for name in ("batch", "array", "health/batch")),
 )
 """What becomes part of a shell that heeds signals; what heeds them by itself says so."""
@@ -24,7 +23,7 @@ SHELLS = (
 HEEDS = re.compile(r"^\s*trap .*\bTERM\b", re.MULTILINE)
 SUBSTITUTION = re.compile(r"\$\((?!\()|(?<![<>])[<>]\(")
 ONCE = (
-    "exec {nemotron_out}> >(nemotron_prefix",
+    "exec 8> >(nemotron_pass)",
     "exec > >(trap '' TERM INT HUP && exec tee",
     "exec {answers}< <(nemotron_health_step",
     "done < <(printf '%s' \"${!name-}\")",  # deaf
@@ -58,4 +57,4 @@ def test_neither_has_what_is_put_between_them(tmp_path, launch):
 def test_such_a_substitution_is_seen():
     assert found("x=$(date)\ny=$((1 + 2))\n# $(no)\n") == ["x=$(date)"]
     assert found("read -r x < <(date)") and not found('[ 1 -lt $((2 * (3 + 4))) ] && cat <<< "`date`"')
-    assert {path.name for path in heeding()} >= {"slurm_fallback.sh", "boot.sh", "squash.sh", "stage.sh"}
+    assert {path.name for path in heeding()} >= {"fallback.sh", "slurm_fallback.sh", "boot.sh", "squash.sh", "stage.sh"}

@@ -81,12 +81,14 @@ class Program:
     Args:
         name: its path in the job's directory. `version`: nemotron's.
         digest: sha256 of its content, in hex. `size`: in bytes.
+        modules: what it has beyond what all jobs need.
     """
 
     name: str
     version: str
     digest: str
     size: int
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ class Backend:
             far as the plan alone tells (pure).
         node_identity: `module:name` of a `script.node_identity.NodeIdentity`: how a node finds out which it is. Without
             one, a job has a single node.
+        node_program: on platforms of pods, the module by which a pod finds out which node it is: it runs there, in the
+            supervisor (`INDEX`, and `place(pod)`; Python 3.6, with nothing but `jobside` beyond the standard library).
         inline_total: characters that a job's description has for its files, on platforms of pods.
         ships_repository: without a `packager`, a job gets the git repository that it is started from.
         listings: `module:name` of its `remote.listing.Listings`: what `nemotron NAME …` lists of the platform.
@@ -163,6 +167,7 @@ class Backend:
     builds: bool = False
     lacking: str | None = None
     node_identity: str | None = None
+    node_program: str | None = None
     inline_total: int = 0
     ships_repository: bool = False
     listings: str | None = None

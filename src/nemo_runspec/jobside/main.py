@@ -1,22 +1,28 @@
-"""What the supervisor is started for: a node of a job, or one of its ranks."""
+"""What the supervisor is started for: a node of a job, one of its ranks, or a pod around it."""
 
 import os
-
-from nemo_runspec.jobside.job import Job
 
 MYPY = False
 if MYPY:
     from typing import List
+
+    from nemo_runspec.jobside.job import Job
 
 
 def main(words: "List[str]") -> int:
     """`ROLE SCRIPT VALUES [KEY=VALUE...]`, as start.sh calls it; its exit code.
 
     Args:
-        words: the role, `node` or `rank`; the path of the job script; see `Job` for the rest.
+        words: the role, `node`, `rank` or `pod`; the path of the script; see `Job`, or `PodJob`, for the rest.
     """
     _fill_closed()
     role, script, values = words[:3]
+    if role == "pod":
+        from nemo_runspec.jobside.pod.main import run_pod
+
+        return run_pod(values, words[3:])
+    from nemo_runspec.jobside.job import Job
+
     job = Job(values, words[3:])
     if role == "rank":
         from nemo_runspec.jobside.rank import supervise
@@ -34,7 +40,7 @@ def _fill_closed() -> None:
             os.open(os.devnull, os.O_RDONLY)  # what is written there fails, and is counted
 
 
-def _run_node(job: Job, script: str) -> int:
+def _run_node(job: "Job", script: str) -> int:
     from nemo_runspec.jobside.exit_status import Ended
     from nemo_runspec.jobside.gates import Failure
     from nemo_runspec.jobside.node import Node

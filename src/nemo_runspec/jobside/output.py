@@ -49,8 +49,8 @@ class Output:
 
     def start(self) -> None:
         """Starts to copy."""
-        _enlarge(self._source)
-        _enlarge(self._target)
+        enlarge(self._source)
+        enlarge(self._target)
         self._ended.acquire()
         _thread.start_new_thread(self._run, ())
 
@@ -174,17 +174,22 @@ class Output:
         return True
 
     def _write(self, text: bytes) -> bool:
-        left = memoryview(text)
-        while left:
-            try:
-                left = left[os.write(self._target, left) :]
-            except BlockingIOError:
-                os.set_blocking(self._target, True)
-            except BrokenPipeError:
-                raise
-            except OSError:
-                return False  # a full disk costs these lines, not the job
-        return True
+        return write_all(self._target, text)
+
+
+def write_all(target: int, text: bytes) -> bool:
+    """Writes all of a text; whether that could be done. Raises `BrokenPipeError` where nobody reads any more."""
+    left = memoryview(text)
+    while left:
+        try:
+            left = left[os.write(target, left) :]
+        except BlockingIOError:
+            os.set_blocking(target, True)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            return False  # a full disk costs these lines, not the job
+    return True
 
 
 def _lines(block: bytes) -> bytes:
@@ -230,7 +235,8 @@ def _bytes_in(pipe: int) -> int:
     return count[0]
 
 
-def _enlarge(pipe: int) -> None:
+def enlarge(pipe: int) -> None:
+    """Lets a pipe hold more than it does by default."""
     try:
         fcntl.fcntl(pipe, _SET_PIPE_SIZE, _PIPE)
     except OSError:

@@ -10,6 +10,10 @@ if MYPY:
     from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 
+_CHILDREN: "Dict[int, Child]" = {}
+"""Those that were started here and whose end nobody has asked for yet."""
+
+
 class Child:
     """A process that was started here; it leads a process group of its own.
 
@@ -21,6 +25,7 @@ class Child:
     def __init__(self, pid: int, words: "Sequence[str]" = ()) -> None:
         self.pid = pid
         self.words = list(words)
+        _CHILDREN[pid] = self
         self.status: "Optional[int]" = None
 
     def has_ended(self) -> bool:
@@ -32,6 +37,7 @@ class Child:
                 pid, status = self.pid, 127 << 8
             if pid:
                 self.status = status
+                _CHILDREN.pop(pid, None)
         return self.status is not None
 
     @property
@@ -57,6 +63,7 @@ def start(
     fds: "Dict[int, int]" = {},  # noqa: B006
     ignored: "Sequence[int]" = (),
     alone: bool = True,
+    blocked: "Sequence[int]" = (),
 ) -> Child:
     """Starts a program in a process group of its own, with an empty signal mask and default handlers.
 
@@ -64,6 +71,7 @@ def start(
         words: the program, looked for on the `PATH` of `environment`, and its arguments.
         fds: number in the program -> number here, of files that it gets. Its input is empty unless it is among them.
         ignored: signals that it, and what it starts, does not hear. `alone`: False for one in this process's group.
+        blocked: signals that it takes itself, see `signals.unblock_for_exec`.
 
     Raises:
         OSError: it cannot be started.
@@ -71,7 +79,7 @@ def start(
     report, done = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(words, environment, fds, done, ignored, alone)
+        _become(words, environment, fds, done, ignored, blocked, alone)
     os.close(done)
     try:
         failed = os.read(report, 16)
@@ -90,6 +98,7 @@ def _become(
     fds: "Dict[int, int]",
     done: int,
     ignored: "Sequence[int]",
+    blocked: "Sequence[int]",
     alone: bool,
 ) -> None:
     """The child's part. It says why it could not, and never returns."""
@@ -109,7 +118,7 @@ def _become(
             done = os.dup(done)
         for number, copy in kept.items():
             os.dup2(copy, number)  # inheritable, as os.dup's is not
-        signals.unblock_for_exec(ignored)
+        signals.unblock_for_exec(ignored, blocked)
         given = {_encoded(name): _encoded(value) for name, value in environment.items()}
         os.execvpe(_encoded(words[0]), [_encoded(word) for word in words], given)
     except OSError as error:
@@ -123,6 +132,22 @@ def _become(
 def _encoded(text: str) -> bytes:
     """As it came here, and UTF-8 in any locale: without one, Python 3.6 writes ASCII alone."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def reap() -> None:
+    """Takes the ends of all processes that have ended: a `Child` keeps its own; orphans, which process 1 gets, go."""
+    while True:
+        try:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if found is None:
+            return
+        child = _CHILDREN.get(found.si_pid)
+        if child is None:
+            os.waitpid(found.si_pid, 0)
+        else:
+            child.has_ended()
 
 
 def send_group(group: int, number: int) -> bool:

@@ -45,14 +45,20 @@ def block() -> None:
     signal.signal(CHLD, signal.SIG_DFL)  # where it is ignored, the kernel drops what children return
 
 
-def unblock_for_exec(ignored: "Sequence[int]" = ()) -> None:
-    """Gives a program that is about to be started an empty mask and default handlers, whatever this process has."""
+def unblock_for_exec(ignored: "Sequence[int]" = (), blocked: "Sequence[int]" = ()) -> None:
+    """Gives a program that is about to be started an empty mask and default handlers, whatever this process has.
+
+    Args:
+        ignored: those that it, and what it starts, does not hear.
+        blocked: those that wait until the program takes them: one that does so by `wait` loses none of its first lines.
+    """
     for number in (*_TAKEN, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)  # what came to the group meanwhile was heard here
+        if number not in blocked:
+            signal.signal(number, signal.SIG_IGN)  # what came to the group meanwhile was heard here
         signal.signal(number, signal.SIG_DFL)
     for unheard in ignored:
         signal.signal(unheard, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def wait(seconds: float) -> "Optional[Signal]":

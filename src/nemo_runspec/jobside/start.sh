@@ -1,8 +1,9 @@
 # The start of every job script: it goes on in the supervisor, which comes back here for the lines of this job's own. In
-# an image without python3 (3.6 or later), fallback.sh does the least that a job needs.
+# an image without python3 (3.6 or later), fallback.sh does the least that a job needs. So starts a pod's script too.
 #
 # Called with the words of the job script's own call. Told by: nemotron_root, the job's directory; nemotron_values, JSON;
-# nemotron_words, KEY=VALUE, of which node this is; nemotron_hidden and nemotron_versions; nemotron_command.
+# nemotron_words, KEY=VALUE, of which node this is; nemotron_hidden and nemotron_versions; nemotron_command. In a pod:
+# nemotron_role, and nemotron_told, the signal that has come so far.
 case ${BASH_SOURCE[1]} in
   /*) nemotron_script=${BASH_SOURCE[1]} ;;
   *) nemotron_script=$PWD/${BASH_SOURCE[1]} ;;
@@ -28,15 +29,18 @@ case ${1-} in
     exit
     ;;
   --rank) nemotron_role=rank ;;
-  *) nemotron_role=node ;;
+  *) nemotron_role=${nemotron_role:-node} ;;
 esac
+# The kernel drops a signal that process 1 neither waits for nor handles, as while Python starts: where env can, it waits.
+nemotron_hold=(env --block-signal=TERM,INT,HUP,USR1,USR2)
+if [ $$ -ne 1 ] || ! "${nemotron_hold[@]}" true 2> /dev/null; then nemotron_hold=(); fi
 for nemotron_python in "${NEMOTRON_PYTHON-}" python3 /usr/libexec/platform-python python; do
   if [ -n "$nemotron_python" ] && {
     [ "$nemotron_role" = rank ] || "$nemotron_python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6) or sys.platform != "linux")'
   } 2> /dev/null; then
-    NEMOTRON_PYTHON=$nemotron_python exec "$nemotron_python" -I -S "$nemotron_root/supervisor.py" "$nemotron_role" \
+    NEMOTRON_PYTHON=$nemotron_python exec ${nemotron_hold[@]+"${nemotron_hold[@]}"} "$nemotron_python" -I -S "$nemotron_root/supervisor.py" "$nemotron_role" \
       "$nemotron_script" "$nemotron_values" "root=$nemotron_root" "hidden=$nemotron_hidden" "${nemotron_versions[@]/#/version=}" \
-      "${nemotron_words[@]}"
+      "${nemotron_words[@]}" "told=${nemotron_told-}"
   fi
 done
-. "$nemotron_root/fallback.sh"
+case $nemotron_role in pod) . "$nemotron_root/fallback-pod.sh" ;; *) . "$nemotron_root/fallback.sh" ;; esac

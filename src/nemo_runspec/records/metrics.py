@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nemo_runspec import paths
+from nemo_runspec.jobside.downsample import numbers
 from nemo_runspec.regular import open_regular
-from nemo_runspec.script.downsample import numbers
 
 _BOOKKEEPING = frozenset({"total_steps"})
 

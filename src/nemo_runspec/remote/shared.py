@@ -15,11 +15,11 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.provider import Cursors, LogChunk, Parts, Results, offset_of
+from nemo_runspec.jobside.downsample import as_lines, downsample
 from nemo_runspec.packaging.pack import unpack
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.regular import open_regular, read_regular
-from nemo_runspec.script.downsample import as_lines, downsample
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
 from nemo_runspec.script.quoting import exports

@@ -1,4 +1,4 @@
-"""What a pod says with its last lines (functions.sh): how its node ended, what the job has made, its last metrics.
+"""What a pod says with its last lines (`jobside/pod/ending.py`): how its node ended, what was made, its last metrics.
 
 The lines stand alone and begin with their word. What a rank writes has `[rankN] ` before it, so no job can say them.
 """
@@ -79,7 +79,7 @@ def _end(line: bytes) -> NodeMarker | None:
 
 
 def _unpacked(parts: Mapping[int, re.Match[bytes]]) -> bytes | None:
-    """What `script/downsample.py` has packed; None where that is not whole."""
+    """What `jobside/downsample.py` has packed; None where that is not whole."""
     count = max((int(part[2]) for part in parts.values()), default=0)
     if not count or sorted(parts) != list(range(1, count + 1)):
         return None

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from importlib.util import find_spec
+from pathlib import Path
 
 import nemo_runspec
 from nemo_runspec.backends.base import Program
 
 SUPERVISOR = "supervisor.py"
+POD_FALLBACK = "fallback-pod.sh"
 PROGRAMS = (SUPERVISOR, "start.sh", "fallback.sh")
 """Names in a job's directory."""
+DOWNSAMPLE = "downsample.py"
+"""By itself the program by which metrics are fetched from where a job ran: `python3 -c PROGRAM FILE`."""
 
 SLURM_PROGRAMS = (*PROGRAMS, "slurm.py", "slurm.sh", "slurm_fallback.sh")
 """Those of a job on Slurm."""
 
+_TOP = Path(nemo_runspec.__file__).parent
 _JOBSIDE = "jobside"
 _SLURM = "backends/slurm/jobside"
+_POD = "jobside/pod"
 
-_MODULES = {
+_PLACES = {
     SUPERVISOR: (_JOBSIDE, "forms.py"),
     "slurm.py": (
         _SLURM,
@@ -66,24 +71,59 @@ os._exit(main(sys.argv[1:]))
 """
 
 
+def programs(*names: str) -> tuple[Program, ...]:
+    """Programs by their names; all that every job needs where none is named."""
+    return tuple(_program(name) for name in names or PROGRAMS)
+
+
+def pod_programs(platform: str) -> tuple[Program, ...]:
+    """All that a job of pods needs.
+
+    Args:
+        platform: the module by which its pods find out which node each is (`Backend.node_program`).
+    """
+    modules = (*_modules_at(_POD), *_modules_at("s3_names.py"), platform)
+    return (_program(SUPERVISOR, modules), *(_program(name) for name in (*PROGRAMS[1:], POD_FALLBACK)))
+
+
 @lru_cache
-def _python_program(name: str) -> str:
+def program_text(name: str, modules: tuple[str, ...] = ()) -> str:
+    """The text of one of the programs.
+
+    Args:
+        name: its name in a job's directory. `modules`: what the supervisor has besides (`Program.modules`).
+    """
+    if name in _PLACES:
+        return _python_program(name, modules)
+    return (_TOP / (_SLURM if name.startswith("slurm") else _JOBSIDE) / name).read_text(encoding="utf-8")
+
+
+def _python_program(name: str, modules: tuple[str, ...]) -> str:
     """A program as one text, which any python3 from 3.6 on runs."""
-    top = Path(nemo_runspec.__file__).parent
-    files = [file for place in _MODULES[name] for file in _files(top / place)]
-    modules = {_module(file, top): file.read_text(encoding="utf-8") for file in files if file.stem != "__init__"}
-    packages = dict.fromkeys(str(parent) for name in modules for parent in PurePosixPath(name).parents if parent.name)
-    texts = [f"MODULES[{package.replace('/', '.')!r}] = ''\n" for package in packages]
-    texts += [f"MODULES[{name.replace('/', '.')!r}] = r'''{_checked(text)}'''\n" for name, text in modules.items()]
-    return "\n".join((_HEAD, *texts, _TAIL.format(room=_MODULES[name][0].replace("/", "."))))
+    own = tuple(module for place in _PLACES[name] for module in _modules_at(place))
+    found = {module: _source(module) for module in (*own, *modules)}
+    packages = dict.fromkeys(package for module in found for package in _packages_of(module))
+    texts = [f"MODULES[{package!r}] = ''\n" for package in packages]
+    texts += [f"MODULES[{module!r}] = r'''{_checked(text)}'''\n" for module, text in found.items()]
+    return "\n".join((_HEAD, *texts, _TAIL.format(room=_PLACES[name][0].replace("/", "."))))
 
 
-def _files(place: Path) -> Iterator[Path]:
-    yield from [place] if place.suffix else sorted(place.glob("*.py"))
+def _modules_at(place: str) -> list[str]:
+    """Names of the modules of a room of this package, or of one module."""
+    files = [_TOP / place] if place.endswith(".py") else sorted((_TOP / place).glob("*.py"))
+    found = [file.relative_to(_TOP.parent).with_suffix("") for file in files if file.stem != "__init__"]
+    return [".".join(path.parts) for path in found]
 
 
-def _module(file: Path, top: Path) -> str:
-    return str(PurePosixPath(top.name) / file.relative_to(top).with_suffix("").as_posix())
+def _packages_of(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _source(module: str) -> str:
+    spec = find_spec(module)
+    assert spec is not None and spec.origin is not None, f"there is no {module}"
+    return Path(spec.origin).read_text(encoding="utf-8")
 
 
 def _checked(text: str) -> str:
@@ -92,20 +132,6 @@ def _checked(text: str) -> str:
 
 
 @lru_cache
-def program_text(name: str) -> str:
-    """The text of one of the programs, by the name that it has in a job's directory."""
-    if name in _MODULES:
-        return _python_program(name)
-    folder = _SLURM if name.startswith("slurm") else _JOBSIDE
-    return (Path(nemo_runspec.__file__).parent / folder / name).read_text(encoding="utf-8")
-
-
-@lru_cache
-def programs(*names: str) -> tuple[Program, ...]:
-    """Programs by their names; all that every job needs where none is named."""
-    return tuple(_program(name) for name in names or PROGRAMS)
-
-
-def _program(name: str) -> Program:
-    content = program_text(name).encode()
-    return Program(name, nemo_runspec.__version__, sha256(content).hexdigest(), len(content))
+def _program(name: str, modules: tuple[str, ...] = ()) -> Program:
+    content = program_text(name, modules).encode()
+    return Program(name, nemo_runspec.__version__, sha256(content).hexdigest(), len(content), modules)

@@ -172,11 +172,6 @@ def address_function() -> str:
     return _beside("address.sh")
 
 
-def downsample_program() -> str:
-    """The program by which metrics are fetched from where a job ran: `python3 -c PROGRAM FILE [--packed]`."""
-    return _beside("downsample.py")
-
-
 @lru_cache
 def _beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()

@@ -31,7 +31,7 @@ def layout_of(plan: Plan) -> JobLayout:
 def job_files(plan: Plan, rendering: Rendering) -> dict[str, str]:
     """The rendered texts and programs; `train.yaml`, what the script reads; `job.yaml`, with the `run` section too."""
     rendered = {file.name: file.text for file in rendering.files}
-    rendered |= {program.name: program_text(program.name) for program in rendering.programs}
+    rendered |= {program.name: program_text(program.name, program.modules) for program in rendering.programs}
     return rendered | {"train.yaml": config_text(plan), "job.yaml": _yaml({"run": plan.run, **plan.config})}
 
 

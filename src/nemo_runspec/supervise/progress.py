@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nemo_runspec.jobside.downsample import numbers
 from nemo_runspec.regular import open_regular
-from nemo_runspec.script.downsample import numbers
 from nemo_runspec.visible import unfiltered
 
 if TYPE_CHECKING:

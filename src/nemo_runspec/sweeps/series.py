@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from nemo_runspec.jobside.downsample import numbers
 from nemo_runspec.regular import open_regular
-from nemo_runspec.script.downsample import numbers
 
 POINTS = 1000
 """A picture has no room for more."""

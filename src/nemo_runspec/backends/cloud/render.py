@@ -11,7 +11,7 @@ from nemo_runspec.backends.cloud.request import as_text
 from nemo_runspec.placeholders import explained, fill
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script.programs import programs
+from nemo_runspec.script.programs import pod_programs
 
 PAYLOAD = "job.json"
 """The body of the request that makes the job."""
@@ -19,9 +19,11 @@ PAYLOAD = "job.json"
 
 def render(plan: Plan, values: Mapping[str, Any] | None = None) -> Rendering:
     """The texts, as far as they are known. `values`: of the payload's placeholders, by their names."""
-    from nemo_runspec.backends.cloud.pod.program import pod_files
+    from nemo_runspec.backends.cloud.pod.program import node_program, pod_files
 
     request = target_of(plan, CloudTarget).request(plan)
     payload, url = fill(request.body, values or {}), fill(request.url, values or {})
-    files = (*pod_files(plan, kind=plan.executor), RenderedFile("payload", PAYLOAD, as_text(payload), "json"))
-    return Rendering(files, ("POST", f"{url}{request.path}"), explained([payload, url]), programs(), PAYLOAD)
+    platform = node_program(plan.executor)
+    files = (*pod_files(plan, platform), RenderedFile("payload", PAYLOAD, as_text(payload), "json"))
+    programs = pod_programs(platform)
+    return Rendering(files, ("POST", f"{url}{request.path}"), explained([payload, url]), programs, PAYLOAD)

@@ -19,6 +19,7 @@ BACKEND = Backend(
     inputs="nemo_runspec.backends.cloud.inputs:present",
     lacking="nemo_runspec.backends.dgxcloud.fields:without_a_way",
     node_identity="nemo_runspec.backends.cloud.node_identity:POD",
+    node_program="nemo_runspec.backends.dgxcloud.node",
     inline_total=300_000,  # Kubernetes keeps objects of about 1 MB
     listings="nemo_runspec.backends.dgxcloud.listing:LISTINGS",
     summary=LISTED["dgxcloud"],

@@ -19,6 +19,7 @@ BACKEND = Backend(
     inputs="nemo_runspec.backends.cloud.inputs:present",
     lacking="nemo_runspec.backends.cloud.code.transports:lacking",
     node_identity="nemo_runspec.backends.cloud.node_identity:POD",
+    node_program="nemo_runspec.backends.lepton.node",
     inline_total=500_000,  # words of a container's command, well below what Linux takes (2 MiB, man 2 execve)
     listings="nemo_runspec.backends.lepton.listing:LISTINGS",
     summary=LISTED["lepton"],

@@ -14,9 +14,9 @@ from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.downsample import as_lines, downsample
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.script.downsample import as_lines, downsample
-from nemo_runspec.script.render import downsample_program
+from nemo_runspec.script.programs import DOWNSAMPLE, program_text
 from nemo_runspec.transport.base import Host
 
 _TIMEOUT = 120.0
@@ -32,7 +32,7 @@ def collect_results(host: Host, handles: Sequence[Handle], statuses: Sequence[Jo
         UserError: the host does not answer, or not as it should.
     """
     questions = "".join(_question(number, *pair) for number, pair in enumerate(zip(handles, statuses, strict=True)))
-    script = f"{PRELUDE}\ndownsample={shlex.quote(downsample_program())}\n{program('collect.sh')}"
+    script = f"{PRELUDE}\ndownsample={shlex.quote(program_text(DOWNSAMPLE))}\n{program('collect.sh')}"
     answer = run_script(host, script, data=questions.encode("utf-8", "surrogateescape"), timeout=_TIMEOUT)
     if handles and not answer.sections:
         raise UserError(f"{host.name} does not say what is left of jobs: {answer.said or 'no word'}")

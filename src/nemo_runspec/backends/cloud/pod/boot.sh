@@ -24,7 +24,7 @@ jobs=${job%/*} failed=$job.failed.$a
 
 # CODE WHY: the last words, with the code `r` (script/markers.py); the others need not wait for node 0.
 fail() {
-  trap '' TERM INT
+  trap '' TERM INT HUP
   printf 'nemotron: %s\nnemotron-end: node=%s attempt='$a' exit_code='$1' phase=start lines=1 node_name=%s reason_code='$r' reason=%s\n' "$2" "${i:-0}" "${NEMOTRON_NODE_NAME:-$HOSTNAME}" "$2"
   [ "$i" != 0 ] || { echo "$2" > "$failed."; mv "$failed." "$failed"; }
   rm -rf "$t" "$g"
@@ -110,7 +110,7 @@ part() {
 }
 
 stage() {
-  trap - TERM INT
+  trap - TERM INT HUP
   set -o pipefail
   x=9
   pool=${jobs%/*}/packages
@@ -129,7 +129,7 @@ stage() {
   try mv "$t" "$job"
 }
 
-trap '[ -z "$c" ] || kill -- -$c; r= fail 143 "the job was told to stop before it had started"' TERM INT
+trap '[ -z "$c" ] || kill -- -$c; r= fail 143 "the job was told to stop before it had started"' TERM INT HUP
 case $i in '' | *[!0-9]*) fail 1 "nothing says which of $nodes nodes this is: no LEPTON_JOB_WORKER_INDEX, no RANK" ;; esac
 r=files
 if [ -f "$job/pod.sh" ]; then :
@@ -150,4 +150,4 @@ until [ -f "$job/pod.sh" ]; do
   sleep 1
   ls "$jobs" > /dev/null 2>&1
 done
-exec "$BASH" "$job/pod.sh"
+. "$job/pod.sh"

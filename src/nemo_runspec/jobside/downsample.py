@@ -1,7 +1,7 @@
 """Downsamples a file of metrics: the last value of every metric stays, and of each curve as many points as fit.
 
-Run where the file lies by whatever python3 is there, down to 3.6: `python3 downsample.py FILE [--packed]`. The memory
-that it takes does not grow with the file.
+A pod does so at its end; elsewhere it runs where the file lies, by whatever python3 is there, down to 3.6:
+`python3 downsample.py FILE`. The memory that it takes does not grow with the file.
 """
 
 import base64
@@ -122,12 +122,9 @@ def _pack(records: "list[Record]") -> str:
 
 def main() -> None:
     """Prints what is kept of a file."""
-    with open(sys.argv[1], "rb") as lines:  # noqa: PTH123  (no more imports than it needs)
+    with open(sys.argv[1], "rb") as lines:
         kept = downsample(lines)
-    if "--packed" in sys.argv[2:]:
-        sys.stdout.write("".join(line + "\n" for line in packed(kept)))
-    else:
-        sys.stdout.buffer.write(as_lines(kept.records()))
+    sys.stdout.buffer.write(as_lines(kept.records()))
 
 
 if __name__ == "__main__":

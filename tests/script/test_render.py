@@ -594,6 +594,27 @@ def test_a_signal_that_means_no_end_is_kept_until_the_command_is_ready_for_it(tm
     assert (process.returncode, output) == (0, "[rank0] heard 1\n")
 
 
+def test_a_trap_of_the_users_own_shell_has_its_signal_at_once(tmp_path):
+    line = "trap 'echo heard it; exit 5' USR1; while true; do sleep 0.1; done"
+    process = start_script(lay_out(plan_for(tmp_path, cmd=line, setup=("echo ready",))), tmp_path)
+    assert line_of(process.stdout) == "ready\n"
+    until(lambda: "sleep" in programs_below(process.pid), "its loop")
+    os.kill(process.pid, signal.SIGUSR1)
+    output, _ = process.communicate(timeout=120)
+    assert (process.returncode, output) == (5, "[rank0] heard it\n")
+
+
+def programs_below(pid: int) -> list[str]:
+    """The names of the programs that descend from a process."""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True).stdout
+    rows = [(int(one), int(parent), name) for one, parent, name in (row.split(None, 2) for row in table.splitlines())]
+    found, names = {pid}, []
+    while more := [row for row in rows if row[1] in found and row[0] not in found]:
+        found |= {row[0] for row in more}
+        names += [row[2] for row in more]
+    return names
+
+
 def programs_of(session: int) -> list[str]:
     """The names of the programs that run in a session."""
     return subprocess.run(["ps", "-o", "comm=", "--sid", str(session)], capture_output=True, text=True).stdout.split()

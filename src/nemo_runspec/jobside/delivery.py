@@ -63,7 +63,10 @@ class Delivery:
         """Whether a program of the command is there and, where the signal is kept for it, does something about it."""
         if number not in _KEPT:
             return bool(self._programs())
-        if not any(processes.heeds(pid, number) for pid in self._programs()):
+        programs = self._programs()
+        if self._child.pid not in programs and programs and not any(map(_is_python, programs)):
+            return True  # a line of the user's own that runs no Python: its shell may have a trap
+        if not any(processes.heeds(pid, number) for pid in programs):
             return False
         time.sleep(_EXEC)
         return any(processes.heeds(pid, number) for pid in self._programs())
@@ -74,3 +77,8 @@ class Delivery:
         if processes.words_of(leader) not in (self._child.words, []):
             return [leader]
         return [pid for pid in processes.tree(leader) if processes.words_of(pid) not in (self._child.words, [])]
+
+
+def _is_python(pid: int) -> bool:
+    words = processes.words_of(pid)
+    return bool(words) and "python" in words[0].rpartition("/")[2]

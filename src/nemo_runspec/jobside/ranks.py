@@ -3,6 +3,8 @@
 Under torchrun a signal is for the ranks, and not for torchrun: it would end its ranks 30 s later, or by USR1 itself.
 """
 
+import time
+
 from nemo_runspec.jobside import processes
 from nemo_runspec.jobside.records import Folder
 from nemo_runspec.jobside.signals import STOPPING
@@ -12,6 +14,9 @@ if MYPY:
     from typing import Dict, List, Optional, Set, Tuple
 
     from nemo_runspec.jobside.records import Record
+
+_CLOSING = 5.0
+"""Seconds that a launcher has to close down once its ranks have ended: a stop that comes then has nobody to tell."""
 
 
 class Ranks:
@@ -26,6 +31,7 @@ class Ranks:
         self._gates = gates
         self._numbers = range(first, first + count)
         self._told: "List[Tuple[int, Set[int]]]" = []
+        self._last: "List[Tuple[int, processes.Child, float]]" = []
 
     def clear(self) -> None:
         """Removes what an earlier attempt has left."""
@@ -37,16 +43,23 @@ class Ranks:
     def tell(self, number: int, launcher: processes.Child) -> None:
         """Tells all ranks of a signal, those that are not there yet when they come (`go_on`).
 
-        One that asks for the end goes to the launcher while there is no rank at all.
+        One that asks for the end goes to the launcher while there is no rank at all; a while later where all of them
+        have ended, as it would make a failure of their success.
         """
         if number in STOPPING and not any(map(self._supervisor, self._numbers)):
-            launcher.send(number)
+            have_ended = all(self._status.has("rank-%d" % rank) for rank in self._numbers)
+            self._last.append((number, launcher, time.monotonic() + (_CLOSING if have_ended else 0.0)))
+            self.go_on()
             return
         self._told.append((number, set(self._numbers)))
         self.go_on()
 
     def go_on(self) -> None:
-        """Tells ranks that have come meanwhile."""
+        """Tells ranks that have come meanwhile, and a launcher that does not close down."""
+        due = [last for last in self._last if last[2] <= time.monotonic()]
+        self._last = [last for last in self._last if last not in due]
+        for number, launcher, _ in due:
+            launcher.send(number)
         for number, left in self._told:
             for rank in sorted(left):
                 pid = self._supervisor(rank)
@@ -56,8 +69,8 @@ class Ranks:
 
     @property
     def waits(self) -> bool:
-        """Whether a rank is still to be told."""
-        return bool(self._told)
+        """Whether a rank is still to be told, or their launcher."""
+        return bool(self._told or self._last)
 
     def end_left(self) -> None:
         """Ends commands whose supervisor or launcher was killed."""

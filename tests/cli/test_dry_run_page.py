@@ -120,9 +120,9 @@ def test_each_text_alone(shown, nemotron):
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_it_is_a_page(shown, profile):
+def test_it_is_a_page(shown, project, profile):
     _, rendering, show = shown(profile)
-    text = show()
+    text = show().replace(str(project.home), "/home/me")
     found = {head[1]: lines for head, lines in texts_of(text)}
     later = sum(rows_at(WIDTH, found.get(file.name, ())) for file in rendering.files if file.title in TO_BE_PAGES)
     assert rows_at(WIDTH, text.splitlines()) - later <= MOST, text

@@ -118,6 +118,17 @@ def test_what_a_command_imports_is_seen(project):
     assert "omegaconf" in after
 
 
+def test_a_command_leaves_no_garbage_to_be_looked_for(project, tmp_path):
+    """Looking through all there is, several times, would be a fifth of a short command."""
+    code = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count(), len(gc.get_objects())))"
+    (tmp_path / "sitecustomize.py").write_text(code)
+    environment = project.environment(PYTHONPATH=str(tmp_path))
+    words = [sys.executable, "-m", "nemotron", "--version"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    put_aside, left = map(int, done.stdout.splitlines()[-1].split())
+    assert put_aside > 100 * left
+
+
 def test_the_python_api_imports_nothing_by_itself(project):
     code = "import sys; before = set(sys.modules); import nemo_runspec; print(*set(sys.modules) - before)"
     done = subprocess.run([sys.executable, "-c", code], env=project.environment(), capture_output=True, text=True)

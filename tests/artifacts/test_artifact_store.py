@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from nemo_runspec.artifacts.store import (
     versions_of,
 )
 from nemo_runspec.plans.model import Artifact, EnvVar
-from nemo_runspec.script.render import shared_functions
 
 
 def plan_of(tmp_path, *artifacts: Artifact):
@@ -34,13 +34,19 @@ def stored(root, name: str) -> Artifact:
 
 
 def register(*paths: Path | str, **environment: str) -> str:
-    """The shell function that jobs register with; what it says."""
-    script = f'{shared_functions()}\nset -u\nnemotron_register "$@"'
-    done = subprocess.run(
-        ["bash", "-c", script, "test", *map(str, paths)], capture_output=True, text=True, check=True, env=environment
-    )
+    """What jobs register with; what it says."""
+    words = [sys.executable, "-c", REGISTERS, "1", *map(str, paths)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
     assert done.stderr == ""
     return done.stdout
+
+
+REGISTERS = """
+import sys
+from nemo_runspec.jobside.artifacts import register
+for _ in range(int(sys.argv[1])):
+    sys.stdout.write("".join(line + chr(10) for line in register(sys.argv[2:])))
+"""
 
 
 def test_the_newest_is_what_was_registered_last(tmp_path):
@@ -71,11 +77,8 @@ def test_two_jobs_at_once_both_succeed_and_a_reader_always_finds_one(tmp_path):
     for job in jobs:
         job.mkdir(parents=True)
     register(jobs[0])
-    script = f'{shared_functions()}\nfor n in {{1..40}}; do nemotron_register "$1"; done'
-    running = [
-        subprocess.Popen(["bash", "-c", script, "test", str(job)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        for job in jobs
-    ]
+    words = [sys.executable, "-c", REGISTERS, "400"]
+    running = [subprocess.Popen([*words, str(job)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for job in jobs]
     seen = set()
     while any(each.poll() is None for each in running):
         seen.add(resolve_latest(str(tmp_path), "model"))

@@ -315,3 +315,8 @@ def test_what_the_shipped_comparison_does_not_know_is_compared(make_plan, monkey
     finally:
         verified._as_shipped.cache_clear()
     assert seen == [plan], "compared once, then remembered"
+
+
+def test_a_home_directory_followed_by_several_slashes(make_plan):
+    plan = make_plan("slurm", {"tunnel": "ssh", "host": "login", "remote_job_dir": "~//runs"})
+    assert plan.job_dir == f"@HOME@/runs/jobs/{plan.name}"

@@ -83,9 +83,12 @@ def assert_is_of(head: re.Match[str], lines: list[str], file: RenderedFile) -> N
 
 
 def is_idle(line: str, file: RenderedFile) -> bool:
-    """Whether it is empty, or a comment of bash: none of which Slurm or the kernel reads."""
-    words = line.split(maxsplit=1)
-    return not words or (file.language == "bash" and words[0] in ("#", "##"))
+    """Whether it is empty, or in bash a comment, a shell option, an empty value. `#SBATCH` is none of these."""
+    words = line.split()
+    if not words or file.language != "bash":
+        return not words
+    is_option = len(words) > 1 and words[0] == "set" and words[1][0] in "-+"
+    return is_option or words[0] in ("#", "##") or words[0].startswith("#!") or line.endswith(("=''", "=()"))
 
 
 @pytest.mark.parametrize("profile", [None, *PROFILES])
@@ -120,9 +123,9 @@ def test_each_text_alone(shown, nemotron):
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_it_is_a_page(shown, profile):
+def test_it_is_a_page(shown, project, profile):
     _, rendering, show = shown(profile)
-    text = show()
+    text = show().replace(str(project.home), "/home/me")
     found = {head[1]: lines for head, lines in texts_of(text)}
     later = sum(rows_at(WIDTH, found.get(file.name, ())) for file in rendering.files if file.title in TO_BE_PAGES)
     assert rows_at(WIDTH, text.splitlines()) - later <= MOST, text
@@ -268,7 +271,19 @@ def test_any_text_is_shown_line_by_line_or_by_digest():
     some = random.Random(15)
     template = ["set -e", "exit 1", "fi"]
     for _ in range(300):
-        own = ["", "own\t ", "# note", "#SBATCH --x", "x" * 1001, *template]
+        own = [
+            "",
+            "own\t ",
+            "# note",
+            "#!/bin/sh",
+            "set +u",
+            "x=''",
+            "  y=()",
+            "x='' z",
+            "#SBATCH --x",
+            "x" * 1001,
+            *template,
+        ]
         lines = [some.choice(own) for _ in range(some.randrange(1, 90))]
         text = "\n".join(lines) + some.choice(["", "\n"])
         file = RenderedFile("text", "a.sh", text, common=common_ranges(text, "\n".join(template)))

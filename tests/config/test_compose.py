@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from support import HEADER
 
 import nemo_runspec
+from nemo_runspec.config.compose import Composition
+from nemo_runspec.config.yaml_file import YamlChoice
 from nemo_runspec.errors import UserError
 
 
@@ -169,6 +172,17 @@ def test_a_time_is_no_number_in_base_60(recipe, project, written):
     project.write("env.toml", '[bare]\nexecutor = "slurm"\n')
     made = planned(config=str(path), profile="bare")
     assert made.run["env"]["time"] == made.resources.time == written.strip('"')
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"[": 12:30:00\n', 'a: [1]\n"a.b": 12:30:00\n', "1: {2: 12:30:00}\nb: 1\n", 'a: ${b}\nb: 3\n"a.c": 12:30:00\n'],
+)
+def test_a_time_below_an_odd_key_changes_nothing_else(tmp_path, text):
+    (tmp_path / "odd.yaml").write_text(text)
+    composition = Composition("local")
+    composition.load_yaml(YamlChoice("odd", tmp_path), ())
+    assert OmegaConf.to_container(composition.cfg).keys() == yaml.safe_load(text).keys()
 
 
 def test_a_mandatory_value(recipe):

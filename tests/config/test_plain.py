@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +30,8 @@ NUMBERS = st.one_of(
 )
 WORDS = st.one_of(
     st.sampled_from(["true", "True", "false", "null", "NULL", "nan", "NaN", "inf", "-inf", "Inf", "yes", "on", "none"]),
-    st.text("ab1E_/.-", max_size=8),
+    st.text("ab1E_/.-:@", max_size=8),
+    st.from_regex(r"([0-9]{1,3}-)?[0-9]{1,4}(:[0-9]{1,3}){0,3}", fullmatch=True),
     st.text("tTrRuUeE", min_size=4, max_size=4),
     st.text(st.sampled_from("aZ09_-./ ,=[]{}()'\"\\:$%*@?|~+é\t\n"), max_size=8),
 )
@@ -54,7 +56,20 @@ def test_a_plain_setting_is_what_hydras_grammar_reads(key, value):
 
 @pytest.mark.parametrize(
     "text",
-    ["train.steps=5", "lr=3e-4", "lr=-0.5", "name=a_b-c", "path=/a/b.c", "flag=true", "run.env.nodes=2", "gone=nan1"],
+    [
+        "train.steps=5",
+        "lr=3e-4",
+        "lr=-0.5",
+        "name=a_b-c",
+        "path=/a/b.c",
+        "flag=true",
+        "run.env.nodes=2",
+        "gone=nan1",
+        "run.env.time=04:00:00",
+        "run.env.time=1-00:30:00",
+        "run.env.container_image=nvcr.io/nvidia/nemo:25.04",
+        "data=me@host:/data",
+    ],
 )
 def test_what_people_type_is_plain(text):
     assert plain_setting(text) is not None
@@ -128,6 +143,21 @@ def test_an_override_that_may_choose_a_group_is_hydras(tmp_path):
     elsewhere = written(tmp_path / "elsewhere", mine="a: 1\n").folder
     assert plain_config(YamlChoice("mine", elsewhere), ["model"]) is not None
     assert plain_config(YamlChoice("mine", elsewhere, (tmp_path,)), ["model"]) is None
+
+
+def test_what_a_program_has_registered_with_hydra_is_hydras(tmp_path):
+    choice = written(tmp_path, mine="a: 1\n")
+    store = ConfigStore.instance()
+    try:
+        store.store("mine", {"a": 2})
+        assert plain_config(choice, ()) is None
+        store.repo.pop("mine.yaml")
+        store.store("small", {"layers": 2}, group="model")
+        assert plain_config(choice, ["a"]) is not None
+        assert plain_config(choice, ["model"]) is None
+    finally:
+        store.repo.pop("mine.yaml", None)
+        store.repo.pop("model", None)
 
 
 @pytest.mark.parametrize("name", ["gone", "model/small", "mine.yaml", "a@b"])

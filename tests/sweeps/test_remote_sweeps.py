@@ -14,7 +14,7 @@ from sweep_records import sweep_of
 
 from nemo_runspec import paths
 from nemo_runspec.backends.slurm.array import make_array, shape_of
-from nemo_runspec.backends.slurm.verified import assert_same
+from nemo_runspec.backends.slurm.verified import assert_same, is_proved
 from nemo_runspec.plans.model import AutoMount
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.process import this_process
@@ -90,6 +90,7 @@ def test_other_code_or_another_repository_is_another_shape_and_another_value_is_
 def test_the_batch_script_of_an_array_is_nemo_runs(plans, profile):
     array = make_array(GROUP, plans(*[profile] * 5), parallel=2)
     assert_same(array.plan)
+    assert is_proved(array.plan), "none is compared before it is sent"
     script = array.shared[0].text
     assert "#SBATCH --array=0-4%2\n" in script
     assert f"#SBATCH --job-name={GROUP}\n" in script

@@ -1,7 +1,7 @@
 """The file store of artifacts: `<root>/<artifact>/<version>/`, and `latest`, a link to the newest version.
 
 A version is named after the job that made it, and registered by that job itself, where it ran, when it has ended well
-(`nemotron_register` of `script/values.sh`). On this machine a plan names the version that it will read; elsewhere that
+(`jobside/artifacts.py`). On this machine a plan names the version that it will read; elsewhere that
 is the newest when the job starts, which the job finds out, keeps to, and reports (`script/inputs.sh`).
 """
 

@@ -7,6 +7,7 @@ where anything is wrong, which it has the words for. `tests/config/test_plain.py
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,8 @@ _SETTING = re.compile(
     r"(?:(?P<int>-?(?:0|[1-9][0-9]{0,17}))"
     r"|(?P<float>-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?(?:[eE][-+]?[0-9]{1,2})?)"
     r"|(?P<bool>true|false)"
-    r"|(?P<word>(?!(?i:true|false|null|nan|inf)$)[A-Za-z_/][\w/.-]*))",
+    r"|(?P<word>(?!(?i:true|false|null|nan|inf)$)[A-Za-z_/][\w/.:@-]*)"
+    r"|(?P<time>(?:[0-9]{1,3}-)?[0-9]{1,3}(?::[0-9]{2}){1,2}))",
     re.ASCII,
 )
 
@@ -47,12 +49,12 @@ class Setting:
 
 
 def plain_setting(text: str) -> Setting | None:
-    """The override as Hydra's grammar reads it, or None where more is in it than a key, and a number or a word."""
+    """The override as Hydra's grammar reads it, or None where it is more than a key and a number, a word or a time."""
     match = _SETTING.fullmatch(text)
     if match is None:
         return None
     kind, value = next((kind, value) for kind, value in list(match.groupdict().items())[1:] if value is not None)
-    read: dict[str, Any] = {"int": int, "float": float, "bool": "true".__eq__, "word": str}
+    read: dict[str, Any] = {"int": int, "float": float, "bool": "true".__eq__, "word": str, "time": str}
     return Setting(text, match["key"], read[kind](value))
 
 
@@ -66,6 +68,8 @@ def plain_config(choice: YamlChoice, keys: Iterable[str]) -> DictConfig | None:
         UserError: the file stands for too much.
     """
     if not _NAME.fullmatch(choice.name) or not choice.file.is_file() or _is_group(choice, keys):
+        return None
+    if _is_registered(f"{choice.name}.yaml", *keys):
         return None
     refuse_bomb(choice.file)
     try:
@@ -82,3 +86,9 @@ def plain_config(choice: YamlChoice, keys: Iterable[str]) -> DictConfig | None:
 
 def _is_group(choice: YamlChoice, keys: Iterable[str]) -> bool:
     return any((folder / key).exists() for key in keys for folder in (choice.folder, *choice.search))
+
+
+def _is_registered(*names: str) -> bool:
+    """Whether this process has given Hydra a schema or a group of such a name, as a program that uses both may."""
+    module = sys.modules.get("hydra.core.config_store")
+    return module is not None and not module.ConfigStore.instance().repo.keys().isdisjoint(names)

@@ -55,9 +55,19 @@ def restore_text(config: DictConfig, file: Path, package: str = "") -> dict[str,
 
 
 def _keep_text(config: DictConfig, texts: Mapping[str, str]) -> None:
+    """Puts texts at their dotted paths, where such a path leads to a value: a key may have a dot in it, or be none."""
     for path, text in texts.items():
-        if "${" not in text:
-            OmegaConf.update(config, path, text, merge=False, force_add=True)
+        above, _, last = path.rpartition(".")
+        table = _table_at(config, above)
+        if table is not None and last in table.keys() and "${" not in text:  # noqa: SIM118  # `in` resolves values
+            table[last] = text
+
+
+def _table_at(config: DictConfig, path: str) -> DictConfig | None:
+    node: Any = config
+    for part in path.split(".") if path else ():
+        node = node._get_node(part) if isinstance(node, DictConfig) and part in node.keys() else None  # noqa: SIM118
+    return node if isinstance(node, DictConfig) else None
 
 
 def _nearest_line(path: str, lines: Mapping[str, int]) -> int | None:

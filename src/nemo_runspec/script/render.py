@@ -162,11 +162,6 @@ def _secret_variables(plan: Plan) -> Iterator[str]:
     yield from dict.fromkeys(names)
 
 
-def shared_functions() -> str:
-    """Functions of the job script that a script around it needs too."""
-    return _beside("values.sh")
-
-
 def address_function() -> str:
     """The function by which a node finds out under which address the others reach it."""
     return _beside("address.sh")
@@ -194,7 +189,7 @@ def _setup(plan: Plan, layout: JobLayout) -> Iterator[str]:
     total = len(plan.launch.setup)
     for number, command in enumerate(plan.launch.setup, 1):
         yield f"nemotron_at 'setup: startup command {number} of {total}'"
-        yield f"eval {quote(command)}"
+        yield f"eval {quote(command)} 8>&- 9>&-"  # what it leaves behind holds neither output nor the supervisor's socket
     yield "set -eo pipefail"
     if plan.launch.workdir:
         yield f"nemotron_at {quote(f'setup: change to {plan.launch.workdir}')}"

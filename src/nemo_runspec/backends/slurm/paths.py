@@ -38,7 +38,7 @@ def directory_of(env: Mapping[str, Any], key: str) -> str:
     """The directory that a key names, as the cluster names it, perhaps below `HOME`; '' where the key is not set."""
     named = str(env.get(key) or "").rstrip("/")
     if env.get("tunnel") == "ssh":
-        return re.sub(r"^~(?=/|$)", HOME, named)
+        return re.sub(r"^~(/+|$)", lambda match: f"{HOME}{match[1][:1]}", named)
     return str(paths.expand_user(named, key)) if named else ""
 
 

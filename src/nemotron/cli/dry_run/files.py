@@ -18,8 +18,8 @@ _LONGEST_LINE = 1000
 """Characters. Longer lines are programs, or data."""
 _DIGITS = 12
 """Of a digest: as many as tell contents apart."""
-_COMMENT = re.compile(r"\s*#(\s|$|#)")
-"""In bash. `#!` and `#SBATCH` are none."""
+_SAYS_NOTHING = re.compile(r"\s*(#([\s#!]|$)|set [-+]|\w+=(''|\(\))$)")
+"""In bash of a job: comments, shell options, empty values. `#SBATCH` is no comment."""
 
 
 def lines_of(file: RenderedFile) -> list[str]:
@@ -28,7 +28,7 @@ def lines_of(file: RenderedFile) -> list[str]:
 
 
 def own_lines(file: RenderedFile) -> list[int]:
-    """The numbers of a file's own lines: neither the same in every job, nor empty, nor a comment."""
+    """The numbers of a file's own lines: neither the same in every job, nor without anything that is said."""
     common = {number for first, end in file.common for number in range(first, end)}
     return [number for number, line in enumerate(lines_of(file)) if number not in common and not _is_idle(line, file)]
 
@@ -101,7 +101,7 @@ def _programs(rendering: Rendering) -> list[tuple[str, str, str]]:
 
 
 def _is_idle(line: str, file: RenderedFile) -> bool:
-    return not line.strip() or (file.language == "bash" and _COMMENT.match(line) is not None)
+    return not line.strip() or (file.language == "bash" and _SAYS_NOTHING.match(line) is not None)
 
 
 def _too_long(number: int, line: str) -> str:

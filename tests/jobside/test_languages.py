@@ -18,6 +18,12 @@ from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import read_markers
 
 SOURCES = Path(str(files("nemo_runspec"))) / "jobside"
+MODULES = [
+    *sorted(SOURCES.rglob("*.py")),
+    *sorted(SOURCES.parent.glob("backends/*/node.py")),
+    *sorted(SOURCES.parent.glob("backends/*/jobside/*.py")),
+]
+"""All that runs where a job runs, a platform's own modules too."""
 FOLDERS = ("/usr/bin", "/usr/libexec", "/usr/local/bin", "/opt/*/bin", "~/.pyenv/versions/*/bin", "~/.local/bin",
            "~/.local/share/uv/python/*/bin")  # fmt: skip
 """Where interpreters lie, besides the `PATH`."""
@@ -44,7 +50,7 @@ def version_of(python: Path) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-@pytest.mark.parametrize("path", sorted(SOURCES.rglob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_every_module_needs_no_more_than_python_3_6(path: Path):
     config = vermin.Config()
     config.set_eval_annotations(False)

@@ -21,7 +21,7 @@ from job_scripts import lay_out, plan_for, run_script, start_script
 from waiting import until
 
 from nemo_runspec.forms import COMMON, is_weak
-from nemo_runspec.jobside.output import Output
+from nemo_runspec.jobside.output import RankOutput
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import decisive, read_markers
 
@@ -29,11 +29,11 @@ TAG = b"[rank0] "
 LONG = 120.0
 
 
-def prefixed(*pieces: bytes, hidden: tuple[bytes, ...] = ()) -> tuple[bytes, Output]:
+def prefixed(*pieces: bytes, hidden: tuple[bytes, ...] = ()) -> tuple[bytes, RankOutput]:
     """What becomes of these pieces, each written once the one before it was read."""
     source, given_to = os.pipe()
     shown, target = os.pipe()
-    output = Output(source, "[rank0] ", hidden, target)
+    output = RankOutput(source, "[rank0] ", hidden, target)
     output.start()
     kept = bytearray()
     reader = threading.Thread(target=lambda: kept.extend(b"".join(iter(lambda: os.read(shown, 1 << 16), b""))))
@@ -140,7 +140,7 @@ def test_a_secret_in_a_line_that_is_too_long_is_hidden_wherever_it_is_cut():
 def test_a_full_disk_ends_nothing_and_what_it_had_no_room_for_is_counted():
     source, given_to = os.pipe()
     with Path("/dev/full").open("wb") as full:
-        output = Output(source, "[rank0] ", (), full.fileno())
+        output = RankOutput(source, "[rank0] ", (), full.fileno())
         output.start()
         write_all(given_to, b"x\n" * 10_000)
         os.close(given_to)
@@ -152,7 +152,7 @@ def test_the_rank_learns_that_nobody_reads():
     source, given_to = os.pipe()
     shown, target = os.pipe()
     os.close(shown)
-    output = Output(source, "[rank0] ", (), target)
+    output = RankOutput(source, "[rank0] ", (), target)
     output.start()
     with pytest.raises(BrokenPipeError):
         while True:
@@ -165,7 +165,7 @@ def test_a_left_behind_process_holds_nobody_for_long_and_the_last_line_has_no_en
     """What was in the pipe is given on, whatever the time; a line that has not ended too."""
     source, given_to = os.pipe()
     shown, target = os.pipe()
-    output = Output(source, "[rank0] ", (), target)
+    output = RankOutput(source, "[rank0] ", (), target)
     output.start()
     os.write(given_to, b"one\nnot ended")
     assert not output.wait(0.1)
@@ -178,7 +178,7 @@ def test_a_slow_reader_gets_the_last_lines():
     """Longer than is waited for a process that was left behind."""
     source, given_to = os.pipe()
     shown, target = os.pipe()
-    output = Output(source, "[rank0] ", (), target)
+    output = RankOutput(source, "[rank0] ", (), target)
     output.start()
     data = b"x" * 99 + b"\n"
     write_all(given_to, data * 9_000)  # nine times what the next pipe holds
@@ -193,13 +193,13 @@ def test_a_slow_reader_gets_the_last_lines():
 
 MANY = """
 import os, sys
-from nemo_runspec.jobside.output import Output
+from nemo_runspec.jobside.output import RankOutput
 from nemo_runspec.jobside import output
 if sys.argv[1] == "pieces":
     output._lock = lambda target: -1
 rank, sizes = int(sys.argv[2]), [int(size) for size in sys.argv[3:]]
 source, given_to = os.pipe()
-copy = Output(source, "[rank%d] " % rank)
+copy = RankOutput(source, "[rank%d] " % rank)
 copy.start()
 with open(given_to, "w") as stream:
     for number in range(300):

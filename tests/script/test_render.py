@@ -20,7 +20,7 @@ from waiting import line_of, until
 
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.jobside.environment import variables
-from nemo_runspec.jobside.job import Job
+from nemo_runspec.jobside.job import JobTask
 from nemo_runspec.jobside.records import Folder
 from nemo_runspec.packaging.package_paths import places_in_package
 from nemo_runspec.plans.model import EnvVar, Package
@@ -337,7 +337,7 @@ def test_what_world_size_counts(tmp_path, monkeypatch, launcher, world, expected
     plan = plan_for(tmp_path, TELL, launch=launcher, executor="docker", nodes=2, processes=8, **given)
     plan = replace(plan, resources=replace(plan.resources, gpus_per_node=8))
     values = json.dumps(job_values(plan, node_identity_of("docker")))
-    job = Job(values, [f"root={tmp_path}", "node=1", "nodes=2"])
+    job = JobTask(values, [f"root={tmp_path}", "node=1", "nodes=2"])
     monkeypatch.setenv("WORLD_SIZE", "9")
     found = variables(job, Folder(job.status), {"MASTER_ADDR": "a", "MASTER_PORT": "1", "NEMOTRON_NODE_IPS": "a\nb"})
     assert found.get("WORLD_SIZE") == expected

@@ -11,7 +11,7 @@ MYPY = False
 if MYPY:
     from typing import Callable, Dict
 
-    from nemo_runspec.jobside.job import Job
+    from nemo_runspec.jobside.job import JobTask
     from nemo_runspec.jobside.records import Folder
 
 _LAUNCHERS = (
@@ -20,7 +20,7 @@ _LAUNCHERS = (
 """What a launcher around the job may have set, which is not this job's."""
 
 
-def meeting(job: "Job", gates: Gates, pause: "Callable[[float], None]") -> "Dict[str, str]":
+def meeting(job: "JobTask", gates: Gates, pause: "Callable[[float], None]") -> "Dict[str, str]":
     """Every task tells its address, the first one the port too, and learns those of the others.
 
     Raises:
@@ -49,7 +49,7 @@ def meeting(job: "Job", gates: Gates, pause: "Callable[[float], None]") -> "Dict
     }
 
 
-def variables(job: "Job", status: "Folder", given: "Dict[str, str]") -> "Dict[str, str]":
+def variables(job: "JobTask", status: "Folder", given: "Dict[str, str]") -> "Dict[str, str]":
     """All variables of the shell in which the job's own lines run; those of its plan are among these lines.
 
     Args:
@@ -84,7 +84,7 @@ def variables(job: "Job", status: "Folder", given: "Dict[str, str]") -> "Dict[st
     return found
 
 
-def _world(job: "Job") -> "Dict[str, str]":
+def _world(job: "JobTask") -> "Dict[str, str]":
     """By default as PyTorch means it; containers that begin processes of their own may mean the nodes."""
     found = {}
     if job.world == "nodes":
@@ -99,7 +99,7 @@ def _world(job: "Job") -> "Dict[str, str]":
     return found
 
 
-def _workers(job: "Job", addresses: str) -> str:
+def _workers(job: "JobTask", addresses: str) -> str:
     """How the nodes but the first are reached, comma-separated; by name where the platform has one for each."""
     others = addresses.split("\n")[1:]
     return (os.environ.get("NEMOTRON_POD_WORKERS") or ",".join(others)) if job.nodes > 1 else ""

@@ -11,12 +11,12 @@ from nemo_runspec.jobside.text import say
 
 MYPY = False
 if MYPY:
-    from nemo_runspec.jobside.node import Node
+    from nemo_runspec.jobside.node import NodeRun
 
 _LINGER = 60.0
 
 
-def judge(node: "Node", ended: Ended) -> Ended:
+def judge(node: "NodeRun", ended: Ended) -> Ended:
     """Why the command has ended: a watch that ended it, another node's failure, the rank that failed first."""
     if ended.exit_code == 0:
         return ended
@@ -34,7 +34,7 @@ def judge(node: "Node", ended: Ended) -> Ended:
     return Ended(int(first["exit_code"]), first.get("signal"), int(first["rank"]), ran=True)
 
 
-def _stalled(node: "Node", stalled: "dict[str, str]") -> Ended:
+def _stalled(node: "NodeRun", stalled: "dict[str, str]") -> Ended:
     """As a timeout ends (man timeout). `verdict` is for the platform's side of the job."""
     reason = str(stalled.get("reason", ""))
     if node.job.task == 0:
@@ -42,7 +42,7 @@ def _stalled(node: "Node", stalled: "dict[str, str]") -> Ended:
     return Ended(124, None, None, reason, "stall", ran=True)
 
 
-def finish(node: "Node", ended: Ended) -> int:
+def finish(node: "NodeRun", ended: Ended) -> int:
     """Writes the node's record and tells the others; its exit code."""
     code = ended.exit_code
     reason = ended.reason or _reason(node, ended)
@@ -69,7 +69,7 @@ def finish(node: "Node", ended: Ended) -> int:
     return code
 
 
-def _reason(node: "Node", ended: Ended) -> str:
+def _reason(node: "NodeRun", ended: Ended) -> str:
     """In words, of a node that failed before its command: its exit code does not say so."""
     if ended.ran or ended.exit_code == 0:
         return ""
@@ -78,7 +78,7 @@ def _reason(node: "Node", ended: Ended) -> str:
     return "node %d failed before its command started" % node.job.node
 
 
-def _write(node: "Node", ended: Ended, reason: str) -> None:
+def _write(node: "NodeRun", ended: Ended, reason: str) -> None:
     told = node.gates.told()
     record = {
         "node": node.job.node,
@@ -103,7 +103,7 @@ def _write(node: "Node", ended: Ended, reason: str) -> None:
         say("how this node ended cannot be written down: %s" % (error.strerror or error))
 
 
-def _publish(node: "Node") -> None:
+def _publish(node: "NodeRun") -> None:
     """What the job has made becomes the newest version of its artifact, where only this side sees that it ended well.
 
     Of several nodes the last one does it, before it says that it has ended; of two that end at once, both do
@@ -115,7 +115,7 @@ def _publish(node: "Node") -> None:
             say(line)
 
 
-def _linger(node: "Node") -> None:
+def _linger(node: "NodeRun") -> None:
     """Waits for the records and last lines of the others, which the platform would end with this task.
 
     They see that it has failed, and end within 40 s (`watch.py`).
@@ -129,7 +129,7 @@ def _linger(node: "Node") -> None:
         time.sleep(0.5)
 
 
-def _give_away(node: "Node") -> None:
+def _give_away(node: "NodeRun") -> None:
     owner = os.environ.get("NEMOTRON_OWNER", "")
     if not owner or os.geteuid() != 0:
         return

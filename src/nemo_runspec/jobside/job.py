@@ -9,7 +9,7 @@ if MYPY:
     from typing import Any, Dict, Sequence
 
 
-class Job:
+class JobTask:
     """One job, as one of its tasks sees it.
 
     Args:

@@ -6,14 +6,14 @@ MYPY = False
 if MYPY:
     from typing import List
 
-    from nemo_runspec.jobside.job import Job
+    from nemo_runspec.jobside.job import JobTask
 
 
 def main(words: "List[str]") -> int:
     """`ROLE SCRIPT VALUES [KEY=VALUE...]`, as start.sh calls it; its exit code.
 
     Args:
-        words: the role, `node`, `rank` or `pod`; the path of the script; see `Job`, or `PodJob`, for the rest.
+        words: the role, `node`, `rank` or `pod`; the path of the script; see `JobTask`, or `PodJob`, for the rest.
     """
     _fill_closed()
     role, script, values = words[:3]
@@ -21,9 +21,9 @@ def main(words: "List[str]") -> int:
         from nemo_runspec.jobside.pod.main import run_pod
 
         return run_pod(values, words[3:])
-    from nemo_runspec.jobside.job import Job
+    from nemo_runspec.jobside.job import JobTask
 
-    job = Job(values, words[3:])
+    job = JobTask(values, words[3:])
     if role == "rank":
         from nemo_runspec.jobside.rank import supervise
 
@@ -40,12 +40,12 @@ def _fill_closed() -> None:
             os.open(os.devnull, os.O_RDONLY)  # what is written there fails, and is counted
 
 
-def _run_node(job: "Job", script: str) -> int:
+def _run_node(job: "JobTask", script: str) -> int:
     from nemo_runspec.jobside.exit_status import Ended
     from nemo_runspec.jobside.gates import Failure
-    from nemo_runspec.jobside.node import Node
+    from nemo_runspec.jobside.node import NodeRun
 
-    node = Node(job, script)
+    node = NodeRun(job, script)
     try:
         node.begin()
         ended = node.run()

@@ -12,7 +12,7 @@ from nemo_runspec.jobside.environment import meeting, variables
 from nemo_runspec.jobside.exit_status import Ended
 from nemo_runspec.jobside.gates import Failure, Gates
 from nemo_runspec.jobside.memory import OomKills
-from nemo_runspec.jobside.rank import Rank, hidden_values
+from nemo_runspec.jobside.rank import RankRun, hidden_values
 from nemo_runspec.jobside.ranks import Ranks
 from nemo_runspec.jobside.records import Folder, remove
 from nemo_runspec.jobside.shell import Shell
@@ -22,7 +22,7 @@ MYPY = False
 if MYPY:
     from typing import Dict, List, Optional
 
-    from nemo_runspec.jobside.job import Job
+    from nemo_runspec.jobside.job import JobTask
     from nemo_runspec.jobside.watch import Watch
 
 _IDLE = 60.0
@@ -30,14 +30,14 @@ _GRACE = 30.0
 """Seconds that the shell of the startup commands has to end."""
 
 
-class Node:
+class NodeRun:
     """This task of a job.
 
     Args:
         job: the job as this task sees it. `script`: the path of its job script.
     """
 
-    def __init__(self, job: "Job", script: str) -> None:
+    def __init__(self, job: "JobTask", script: str) -> None:
         self.job = job
         self.script = script
         self.status = Folder(job.status)
@@ -50,7 +50,7 @@ class Node:
         self.begun = 0.0
         self._early: "List[int]" = []
         self._shell: "Optional[Shell]" = None
-        self._rank: "Optional[Rank]" = None
+        self._rank: "Optional[RankRun]" = None
 
     def begin(self) -> None:
         """Starts this node's records. Raises `Failure`."""
@@ -92,7 +92,7 @@ class Node:
         environment = variables(job, self.status, {**given, **met})
         rank = None
         if job.launch != "torchrun":
-            rank = self._rank = Rank(self.status, job.first_rank, hidden_values(job.hidden, environment))
+            rank = self._rank = RankRun(self.status, job.first_rank, hidden_values(job.hidden, environment))
         shell = self._set_up(environment, rank)
         self.oom_kills.follow(shell.child.pid)  # startup commands may have gone into another control group
         self.phase = "command"
@@ -104,7 +104,7 @@ class Node:
             rank.conclude(shell.child)
         return ended
 
-    def _set_up(self, environment: "Dict[str, str]", rank: "Optional[Rank]") -> Shell:
+    def _set_up(self, environment: "Dict[str, str]", rank: "Optional[RankRun]") -> Shell:
         """The shell, once all nodes have run their startup commands."""
         try:
             shell = Shell(self.script, environment, rank.pipe if rank else None)

@@ -25,7 +25,7 @@ _STUCK = 60.0
 """Seconds without any progress after which the log's reader is given up, once the command has ended."""
 
 
-class Output:
+class RankOutput:
     """Copies what comes out of a pipe to standard output, in a thread, until its end.
 
     A carriage return ends a line too, so that progress bars are seen. `lines` and `size` (bytes) count what was given

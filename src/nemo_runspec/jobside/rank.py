@@ -9,7 +9,7 @@ import time
 
 from nemo_runspec.jobside import processes, signals
 from nemo_runspec.jobside.delivery import TICK, Delivery
-from nemo_runspec.jobside.output import Output
+from nemo_runspec.jobside.output import RankOutput
 from nemo_runspec.jobside.records import Folder
 from nemo_runspec.jobside.shell import OUTPUT
 
@@ -17,7 +17,7 @@ MYPY = False
 if MYPY:
     from typing import Dict, List
 
-    from nemo_runspec.jobside.job import Job
+    from nemo_runspec.jobside.job import JobTask
     from nemo_runspec.jobside.processes import Child
 
 _IDLE = 60.0
@@ -28,7 +28,7 @@ NODE_SUPERVISOR = "NEMOTRON_SUPERVISOR"
 """The variable by which a rank's supervisor knows its node's: a process id."""
 
 
-class Rank:
+class RankRun:
     """One rank's output and record.
 
     Args:
@@ -39,7 +39,7 @@ class Rank:
         self.number = number
         self._status = status
         source, self.pipe = os.pipe()
-        self._output = Output(source, "[rank%d] " % number, hidden)
+        self._output = RankOutput(source, "[rank%d] " % number, hidden)
 
     def listen(self) -> None:
         """Starts to pass its output on."""
@@ -75,11 +75,11 @@ def hidden_values(names: "List[str]", environment: "Dict[str, str]") -> "List[by
     return [os.fsencode(environment[name]) for name in names if environment.get(name)]
 
 
-def supervise(job: "Job", script: str) -> int:
+def supervise(job: "JobTask", script: str) -> int:
     """Runs the command of one rank that torchrun has started; its exit code."""
     number = int(os.environ["RANK"])
     status, gates = Folder(job.status), Folder(job.gates)
-    rank = Rank(status, number, hidden_values(job.hidden, dict(os.environ)))
+    rank = RankRun(status, number, hidden_values(job.hidden, dict(os.environ)))
     mine = {"pid": os.getpid(), "started": processes.started(os.getpid())}
     child = processes.start(["bash", script, "--command"], dict(os.environ), {OUTPUT: rank.pipe})
     os.close(rank.pipe)
@@ -100,7 +100,7 @@ def supervise(job: "Job", script: str) -> int:
     return child.exit_code
 
 
-def _is_for_command(job: "Job", found: signals.Signal, heard: "set[int]") -> bool:
+def _is_for_command(job: "JobTask", found: signals.Signal, heard: "set[int]") -> bool:
     """Whether to pass a signal on. Where the platform signals every process, the command has had that one already.
 
     What the node's supervisor sends is for the command in any case. The launcher passes on what it was told itself,

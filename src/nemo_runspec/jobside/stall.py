@@ -16,7 +16,7 @@ if MYPY:
     from typing import List, Optional, Tuple
 
     from nemo_runspec.jobside.gates import Gates
-    from nemo_runspec.jobside.job import Job
+    from nemo_runspec.jobside.job import JobTask
 
 _TOGETHER = 30.0
 """Seconds that a task waits for the others to come as far, so that all stacks are of one moment."""
@@ -32,7 +32,7 @@ class Stall:
         job: whose `stall` has `seconds`, and `action`: what becomes of the job, `stop` or `requeue`.
     """
 
-    def __init__(self, job: "Job", gates: "Gates", child: processes.Child) -> None:
+    def __init__(self, job: "JobTask", gates: "Gates", child: processes.Child) -> None:
         self._job = job
         self._gates = gates
         self._child = child

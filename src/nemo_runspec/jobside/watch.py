@@ -12,7 +12,7 @@ MYPY = False
 if MYPY:
     from typing import Callable, List, Optional, Tuple
 
-    from nemo_runspec.jobside.job import Job
+    from nemo_runspec.jobside.job import JobTask
     from nemo_runspec.jobside.ranks import Ranks
     from nemo_runspec.jobside.shell import Shell
     from nemo_runspec.jobside.stall import Stall
@@ -29,7 +29,7 @@ _GRACE = 30.0
 class Watch:
     """Watches over one command."""
 
-    def __init__(self, job: "Job", gates: Gates, ranks: "Ranks", shell: "Shell") -> None:
+    def __init__(self, job: "JobTask", gates: Gates, ranks: "Ranks", shell: "Shell") -> None:
         self._job = job
         self._gates = gates
         self._ranks = ranks

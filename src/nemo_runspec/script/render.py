@@ -189,7 +189,8 @@ def _setup(plan: Plan, layout: JobLayout) -> Iterator[str]:
     total = len(plan.launch.setup)
     for number, command in enumerate(plan.launch.setup, 1):
         yield f"nemotron_at 'setup: startup command {number} of {total}'"
-        yield f"eval {quote(command)} 8>&- 9>&-"  # what it leaves behind holds neither output nor the supervisor's socket
+        # What it leaves behind holds neither the output nor the supervisor's socket.
+        yield f"eval {quote(command)} 8>&- 9>&-"
     yield "set -eo pipefail"
     if plan.launch.workdir:
         yield f"nemotron_at {quote(f'setup: change to {plan.launch.workdir}')}"

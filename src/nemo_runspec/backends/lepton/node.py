@@ -8,12 +8,12 @@ import time
 
 from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.pod.pod import GROUP
-from nemo_runspec.jobside.pod.values import Place, seconds
+from nemo_runspec.jobside.pod.values import PodAddress, seconds
 from nemo_runspec.jobside.pod.variables import check, need
 
 MYPY = False
 if MYPY:
-    from nemo_runspec.jobside.pod.pod import Pod
+    from nemo_runspec.jobside.pod.pod import PodRun
 
 INDEX = ("LEPTON_JOB_WORKER_INDEX",)
 """Variables that say which node this is."""
@@ -23,11 +23,11 @@ _NAMES = ("LEPTON_JOB_WORKER_PREFIX", "LEPTON_JOB_SERVICE_PREFIX", "LEPTON_JOB_N
 _ASK = "import socket; socket.getaddrinfo(%r, None)"
 
 
-def place(pod: "Pod") -> Place:
+def place(pod: "PodRun") -> PodAddress:
     """Where this node stands among the others. Raises `Failure`."""
     given, count = pod.environment, pod.job.nodes
     if count == 1:
-        return Place()
+        return PodAddress()
     need(pod, "Lepton", ("LEPTON_JOB_WORKER_INDEX", "LEPTON_JOB_TOTAL_WORKERS", "LEPTON_SUBDOMAIN"))
     check(pod, "LEPTON_JOB_WORKER_INDEX", "LEPTON_JOB_TOTAL_WORKERS")
     worker, service, name = (given.get(one, "") for one in _NAMES)
@@ -36,10 +36,10 @@ def place(pod: "Pod") -> Place:
         raise Failure("Lepton has set none of %s: node 0 has no name" % ", ".join(_NAMES))
     prefix, domain = _resolve(pod, prefixes), given["LEPTON_SUBDOMAIN"]
     names = ["%s-%d.%s" % (prefix, node, domain) for node in range(count)]
-    return Place(names[0], _PORT, ",".join(names[1:]))
+    return PodAddress(names[0], _PORT, ",".join(names[1:]))
 
 
-def _resolve(pod: "Pod", prefixes: "list[str]") -> str:
+def _resolve(pod: "PodRun", prefixes: "list[str]") -> str:
     """The first prefix whose node 0 has an address."""
     patience = seconds(pod.environment, "NEMOTRON_RESOLVE_SECONDS", 300)
     until = time.monotonic() + patience
@@ -53,7 +53,7 @@ def _resolve(pod: "Pod", prefixes: "list[str]") -> str:
         pod.pause(1.0)
 
 
-def _has_address(pod: "Pod", name: str) -> bool:
+def _has_address(pod: "PodRun", name: str) -> bool:
     """Asked by a program, which ends when the pod is told to stop; getent knows names that Python's libc may not."""
     for program in (["getent", "hosts", name], [pod.python, "-I", "-S", "-c", _ASK % name]):
         nothing = os.open(os.devnull, os.O_WRONLY)

@@ -9,16 +9,16 @@ MYPY = False
 if MYPY:
     from typing import Sequence, Tuple
 
-    from nemo_runspec.jobside.pod.pod import Pod
+    from nemo_runspec.jobside.pod.pod import PodRun
 
 _PATIENCE = 5.0
 
 
-def move(pod: "Pod", action: str, passes: str, options: "Sequence[str]" = ()) -> "Tuple[int, str]":
+def move(pod: "PodRun", action: str, passes: str, options: "Sequence[str]" = ()) -> "Tuple[int, str]":
     """Fetches inputs (`get`) or copies outputs away (`put`): its exit code, and why it failed, in words.
 
     Args:
-        passes: what a stop means to it, see `Pod.run`.
+        passes: what a stop means to it, see `PodRun.run`.
     """
     root = pod.job.root
     program = [pod.python, "-I", "-S", root + "/data.pyz", action, root + "/data.json", "--node", str(pod.index)]

@@ -10,10 +10,10 @@ MYPY = False
 if MYPY:
     from typing import Iterator, Optional
 
-    from nemo_runspec.jobside.pod.pod import Pod
+    from nemo_runspec.jobside.pod.pod import PodRun
 
 
-def end_line(pod: "Pod", code: int, reason: str, reason_code: str = "", blames: "Optional[int]" = None) -> str:
+def end_line(pod: "PodRun", code: int, reason: str, reason_code: str = "", blames: "Optional[int]" = None) -> str:
     """The line of the end. What the job script has written down of its end says more than a status."""
     record = pod.status.read(pod.marker)
     oom = record.get("oom") is True if record else pod.oom.any
@@ -36,7 +36,7 @@ def end_line(pod: "Pod", code: int, reason: str, reason_code: str = "", blames: 
     return "nemotron-end: " + " ".join("%s=%s" % (key, "" if value is None else value) for key, value in values)
 
 
-def result_lines(pod: "Pod") -> "Iterator[str]":
+def result_lines(pod: "PodRun") -> "Iterator[str]":
     """What node 0 has to say of the job's results."""
     for name, path in pod.job.outputs.items():
         if os.path.exists(path):

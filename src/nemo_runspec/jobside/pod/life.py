@@ -13,7 +13,7 @@ if MYPY:
     from typing import Optional
 
 
-class Life:
+class PodLife:
     """One pod's own file.
 
     Args:

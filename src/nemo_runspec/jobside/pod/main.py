@@ -11,7 +11,7 @@ from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.pod.data import move
 from nemo_runspec.jobside.pod.ending import end_line, result_lines
 from nemo_runspec.jobside.pod.others import Others
-from nemo_runspec.jobside.pod.pod import ALONE, GROUP, SCRIPT, Pod
+from nemo_runspec.jobside.pod.pod import ALONE, GROUP, SCRIPT, PodRun
 from nemo_runspec.jobside.pod.values import PodJob
 from nemo_runspec.jobside.text import say
 
@@ -29,7 +29,7 @@ def run_pod(values: str, words: "Sequence[str]") -> int:
     """
     job = PodJob(values, words)
     platform = import_module(job.platform)
-    pod = Pod(job, job.index(platform.INDEX))
+    pod = PodRun(job, job.index(platform.INDEX))
     try:
         pod.begin()
         ended = _run(pod, platform)
@@ -40,7 +40,7 @@ def run_pod(values: str, words: "Sequence[str]") -> int:
     return _finish(pod, ended)
 
 
-def _run(pod: Pod, platform: "ModuleType") -> Ended:
+def _run(pod: PodRun, platform: "ModuleType") -> Ended:
     try:
         _prepare(pod, platform)
     except Failure as failure:
@@ -58,7 +58,7 @@ def _run(pod: Pod, platform: "ModuleType") -> Ended:
     return ended
 
 
-def _prepare(pod: Pod, platform: "ModuleType") -> None:
+def _prepare(pod: PodRun, platform: "ModuleType") -> None:
     """All that comes before the job script. Raises `Failure`."""
     place = platform.place(pod)
     pod.environment.update({
@@ -79,7 +79,7 @@ def _prepare(pod: Pod, platform: "ModuleType") -> None:
             raise Failure("inputs: " + (why or "they could not be fetched"), 1, "inputs")
 
 
-def _failed_before(pod: Pod, failure: Failure) -> Ended:
+def _failed_before(pod: PodRun, failure: Failure) -> Ended:
     """Ends this node before its job script, and tells the others, which would wait for it."""
     ended = Ended(failure.exit_code, reason=failure.reason, code=failure.code)
     if pod.told:
@@ -89,7 +89,7 @@ def _failed_before(pod: Pod, failure: Failure) -> Ended:
     return ended
 
 
-def _command(pod: Pod) -> Ended:
+def _command(pod: PodRun) -> Ended:
     """Runs the job script, which writes down how it ended."""
     pod.phase = "command"
     code = pod.run(["bash", pod.job.root + "/job.sh"], SCRIPT)
@@ -109,7 +109,7 @@ def _command(pod: Pod) -> Ended:
     return Ended(code, reason=reason)
 
 
-def _put(pod: Pod, code: int) -> Ended:
+def _put(pod: PodRun, code: int) -> Ended:
     """Copies outputs, also when the job was told to stop, before or meanwhile, for as long as the platform lets it."""
     if "put" not in pod.job.moves:
         return Ended(0)
@@ -119,7 +119,7 @@ def _put(pod: Pod, code: int) -> Ended:
     return Ended(1, reason="outputs: " + (why or "they could not be copied"), code="outputs")
 
 
-def _finish(pod: Pod, ended: Ended) -> int:
+def _finish(pod: PodRun, ended: Ended) -> int:
     pod.end_log()
     lines: "List[str]" = []
     try:

@@ -13,7 +13,7 @@ MYPY = False
 if MYPY:
     from typing import Callable, Optional, Set
 
-    from nemo_runspec.jobside.pod.pod import Pod
+    from nemo_runspec.jobside.pod.pod import PodRun
 
     Question = Callable[[int], Optional[int]]
 
@@ -26,7 +26,7 @@ _PATIENCE = 120.0
 class Others:
     """The other nodes of a job, as its node 0 sees them."""
 
-    def __init__(self, pod: "Pod") -> None:
+    def __init__(self, pod: "PodRun") -> None:
         self._pod = pod
         self._missing: "Set[int]" = set()
         self._until: "Optional[float]" = None

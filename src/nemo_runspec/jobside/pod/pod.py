@@ -7,7 +7,7 @@ import time
 from nemo_runspec.jobside import processes, signals
 from nemo_runspec.jobside.gates import Gates
 from nemo_runspec.jobside.memory import OomKills
-from nemo_runspec.jobside.pod.life import Life
+from nemo_runspec.jobside.pod.life import PodLife
 from nemo_runspec.jobside.pod.log import Log
 from nemo_runspec.jobside.pod.values import PodJob, seconds
 from nemo_runspec.jobside.records import Folder, remove
@@ -27,7 +27,7 @@ _LAST_LINES = 5.0
 """Seconds for the last lines, where a process that was left behind holds the log open."""
 
 
-class Pod:
+class PodRun:
     """This pod of a job.
 
     Attributes:
@@ -47,7 +47,7 @@ class Pod:
         self.status = Folder(job.status)
         self.lives = 1
         self.gates = Gates(job.status, index, job.nodes, 0)
-        self._life: "Optional[Life]" = None
+        self._life: "Optional[PodLife]" = None
         self._child: "Optional[processes.Child]" = None
         self._passes = ALONE
         self._early: "List[int]" = []
@@ -75,7 +75,7 @@ class Pod:
         self._count_lives()
         remove(self.status.file(self.marker))
         if self.job.nodes > 1:
-            self._life = Life(self.gates.folder, self.index, self.lost // 30 + 1)
+            self._life = PodLife(self.gates.folder, self.index, self.lost // 30 + 1)
             self._life.begin()
         if not self.log.begin():
             say("the log cannot be kept in %s/logs: it is only what the platform has" % self.job.root)

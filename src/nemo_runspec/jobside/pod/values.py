@@ -47,7 +47,7 @@ class PodJob:
         return "%s/logs/node-%d.log" % (self.root, index)
 
 
-class Place:
+class PodAddress:
     """Where a node stands among the others.
 
     Args:

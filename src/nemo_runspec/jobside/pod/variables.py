@@ -7,17 +7,17 @@ MYPY = False
 if MYPY:
     from typing import Sequence
 
-    from nemo_runspec.jobside.pod.pod import Pod
+    from nemo_runspec.jobside.pod.pod import PodRun
 
 
-def need(pod: "Pod", platform: str, names: "Sequence[str]") -> None:
+def need(pod: "PodRun", platform: str, names: "Sequence[str]") -> None:
     """Raises `Failure` where one of these is not set."""
     for name in names:
         if not pod.environment.get(name):
             raise Failure("%s has not set %s: %d nodes cannot find each other" % (platform, name, pod.job.nodes))
 
 
-def check(pod: "Pod", index: str, count: str) -> None:
+def check(pod: "PodRun", index: str, count: str) -> None:
     """This node must be one of those that were planned.
 
     Args:

@@ -1,6 +1,6 @@
 """The forms in which a secret leaks: as it is, escaped for a URL, JSON, HTML, a shell or by Python's repr, base64, hex.
 
-Also a part of the program that stands between a job's ranks and its log (script/prefix.py), where nothing of nemotron
+Also a part of the program that stands between a job's ranks and its log (jobside/output.py), where nothing of nemotron
 is: it runs with Python 3.6 and imports next to nothing.
 """
 

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.slurm import verified
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.render import render, render_sbatch, submit_command
@@ -154,7 +153,7 @@ def test_the_job_script_comes_first_and_lies_where_the_batch_script_looks_for_it
     script, batch, functions = render(plan).files
     assert (functions.title, functions.name) == ("batch script's values", "batch.sh")
     assert (script.title, batch.title) == ("job script", "sbatch script")
-    assert script == RenderedFile("job script", f"scripts/{plan.name}.sh", "cd /nemo_run/code\n")
+    assert (script.title, script.name, script.text) == ("job script", f"scripts/{plan.name}.sh", "cd /nemo_run/code\n")
     assert f"bash /nemo_run/{script.name}\n" in batch.text
     assert f",{plan.job_dir}:/nemo_run " in batch.text
 

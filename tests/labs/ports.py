@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 # A job that nobody gave a port takes one from 20000 to 31999 that nobody listens on (`nemotron_free_port` in
-# src/nemo_runspec/script/functions.sh): it knows of no claim here, and would take one between a server's two lives.
+# src/nemo_runspec/jobside/address.py): it knows of no claim here, and would take one between a server's two lives.
 _FIRST, _LAST = 12_000, 19_999
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _TAKEN: list[socket.socket] = []

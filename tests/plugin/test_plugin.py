@@ -23,7 +23,7 @@ TWO = """
 def test_a_backend_is_written_on_a_few_pages():
     files = (REPOSITORY / "tests/plugin/src").rglob("*.py")
     lines = [line for file in files for line in file.read_text("utf-8").splitlines() if line.strip()]
-    assert len(lines) <= 150
+    assert len(lines) <= 155
 
 
 def test_its_profile_keys_are_known(bench: Bench):

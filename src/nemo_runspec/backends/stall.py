@@ -1,4 +1,4 @@
-"""The profile key `stall_timeout`, of every executor that has it. `script/stall.sh` acts by it, inside the job."""
+"""The profile key `stall_timeout`, of every executor that has it. `jobside/stall.py` acts by it, inside the job."""
 
 from __future__ import annotations
 

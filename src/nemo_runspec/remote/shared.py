@@ -105,7 +105,7 @@ def results(root: Path, outputs: Mapping[str, str]) -> Results:
 
 
 def _inputs_read(status: Path) -> Iterator[tuple[str, str]]:
-    """Name → path, of the versions that the job itself found to be the newest (`script/inputs.sh`)."""
+    """Name → path, of the versions that the job itself found to be the newest (`jobside/artifacts.py`)."""
     for file in sorted(status.glob("input-*")):
         found = re.search(r"^path=(.+)$", read_regular(file).decode("utf-8", "replace"), re.MULTILINE)
         if found:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.artifacts.store import newest_inputs, versions_of
+from nemo_runspec.backends.base import RenderedFile, common_ranges
 from nemo_runspec.plans.model import EnvVar, Launch, Plan
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.script.launchers import launch
@@ -30,6 +31,20 @@ _WORDS = ("node", "nodes", "task", "tasks", "local", "attempt", "restarts", "mas
 
 _TOLD = (*WAITS, "MASTER_ADDR", "MASTER_PORT", "NEMO_RUN_DIR")
 """Variables of a job that its supervisor heeds."""
+
+
+_COMMON = """\
+trap 'nemotron_told=TERM' TERM
+trap 'nemotron_told=INT' INT
+trap 'nemotron_told=HUP' HUP
+unset CDPATH
+nemotron_ready"""
+"""Lines that stand in every page, and say nothing of one job."""
+
+
+def job_file(name: str, text: str, title: str = "job script") -> RenderedFile:
+    """A page as it is shown and sent. `name`: its path in the job's directory."""
+    return RenderedFile(title, name, text, common=common_ranges(text, _COMMON))
 
 
 def render_job_script(plan: Plan, layout: JobLayout) -> str:
@@ -83,9 +98,9 @@ def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
         "name": plan.name,
         "launch": plan.launch.kind,
         "nodes": plan.resources.nodes,
-        "ranks": plan.resources.nproc_per_node if plan.launch.kind == "torchrun" else 1,
-        "gpus_per_node": plan.resources.gpus_per_node,
-        "world": plan.launch.world_size,
+        "ranks": plan.resources.nproc_per_node if plan.launch.kind == "torchrun" else None,
+        "gpus_per_node": plan.resources.gpus_per_node or None,
+        "world": plan.launch.world_size if plan.launch.world_size == "nodes" else None,
         "flags": [flag for flag in _FLAGS if getattr(identity, flag)],
         "settings": {variable.name: variable.value for variable in plan.env if variable.name in _TOLD},
         "inputs": inputs,

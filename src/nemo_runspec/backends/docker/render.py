@@ -17,7 +17,7 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.programs import programs
-from nemo_runspec.script.render import render_job_script
+from nemo_runspec.script.render import job_file, render_job_script
 
 LAYOUT = JobLayout(MOUNTED)
 """Where the job's files lie in its container."""
@@ -49,7 +49,7 @@ def render(plan: Plan) -> Rendering:
     Raises:
         UserError: a value that no job script can hold.
     """
-    script = RenderedFile("job script", "job.sh", render_job_script(plan, LAYOUT))
+    script = job_file("job.sh", render_job_script(plan, LAYOUT))
     text = json_text(request_body(plan)) + "\n"
     title = f"POST /containers/create?{urlencode(request_query(plan))}"
     request = RenderedFile(title, "container.json", text, "json")

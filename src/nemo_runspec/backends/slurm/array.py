@@ -26,7 +26,7 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.programs import PROGRAMS, SLURM_PROGRAMS, program_text
-from nemo_runspec.script.render import render_job_script
+from nemo_runspec.script.render import job_file, render_job_script
 
 _ANY = "array"
 
@@ -88,7 +88,7 @@ class Array:
     def own(self, task: int) -> tuple[RenderedFile, ...]:
         """The texts in a task's own directory: its job script, and its versions of artifacts."""
         plan = self.members[task]
-        script = RenderedFile("job script", job_script(self.plan), render_job_script(plan, self._layout(task)))
+        script = job_file(job_script(self.plan), render_job_script(plan, self._layout(task)))
         return (script, *batch.version_files(plan))
 
     def _layout(self, task: int) -> JobLayout:

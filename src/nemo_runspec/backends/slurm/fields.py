@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nemo_runspec.plans.model import Resources
 
 STALLS = 3
-"""How often a job is requeued after it stalled, at most; `script/stall.sh` has it too."""
+"""How often a job is requeued after it stalled, at most; `jobside/stall.py` has it too."""
 
 
 def option(type: str, help: str, **facts: Any) -> Any:

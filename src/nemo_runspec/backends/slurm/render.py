@@ -41,11 +41,11 @@ def render(plan: Plan) -> Rendering:
     The files' names are paths below the job's directory. `paths.HOME` in a text is a placeholder.
     """
     from nemo_runspec.script.programs import SLURM_PROGRAMS, programs
-    from nemo_runspec.script.render import render_job_script
+    from nemo_runspec.script.render import job_file, render_job_script
 
     text, name = render_sbatch(plan), posixpath.basename(sbatch_script(plan))
     files = (
-        RenderedFile("job script", job_script(plan), render_job_script(plan, job_layout(plan))),
+        job_file(job_script(plan), render_job_script(plan, job_layout(plan))),
         RenderedFile("sbatch script", name, text, common=common_ranges(text, _template_text())),
         *batch_files(plan),
     )

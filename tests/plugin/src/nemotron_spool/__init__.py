@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nemo_runspec.backends.base import Backend, RenderedFile, Rendering, TargetRequest
+from nemo_runspec.backends.base import Backend, Rendering, TargetRequest
 from nemo_runspec.field import Field
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import Storage
@@ -12,7 +12,8 @@ from nemo_runspec.plans.target import Target, target_of
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.node_identity import NodeIdentity
-from nemo_runspec.script.render import render_job_script
+from nemo_runspec.script.programs import programs
+from nemo_runspec.script.render import job_file, render_job_script
 
 FIELDS = (
     Field("spool_dir", "str", "Directory for jobs, outputs and caches.", required=True),
@@ -39,9 +40,9 @@ def make_target(request: TargetRequest) -> SpoolTarget:
 
 def render(plan: Plan) -> Rendering:
     """What each node runs. Pure."""
-    layout = JobLayout(plan.job_dir)
-    script = RenderedFile("job script", "job.sh", render_job_script(plan, layout))
-    return Rendering((script,), ("nice", "-n", str(target_of(plan, SpoolTarget).niceness), "bash", layout.job_script))
+    script = job_file("job.sh", render_job_script(plan, JobLayout(plan.job_dir)))
+    command = ("nice", "-n", str(target_of(plan, SpoolTarget).niceness), "bash", f"{plan.job_dir}/job.sh")
+    return Rendering((script,), command, programs=programs())
 
 
 NODE = NodeIdentity(node="${SPOOL_NODE}", nodes="${SPOOL_NODES}", log="logs/*.log", publishes=True)

@@ -18,8 +18,8 @@ from nemo_runspec.planning.kept import storage_of
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import READ_ONLY
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script.quoting import join, quote
-from nemo_runspec.script.render import render_job_script
+from nemo_runspec.script.quoting import join, json_page, quote
+from nemo_runspec.script.render import job_file, render_job_script
 from nemo_runspec.script.reserved import WAITS
 
 POD_SCRIPT, DATA, DATA_PROGRAM = "pod.sh", "data.json", "data.pyz"
@@ -58,8 +58,8 @@ def pod_files(plan: Plan, platform: str) -> tuple[RenderedFile, ...]:
         platform: see `node_program`.
     """
     files = (
-        RenderedFile("job script", "job.sh", render_job_script(plan, job_layout(plan))),
-        RenderedFile("pod script", POD_SCRIPT, render_pod_script(plan, platform)),
+        job_file("job.sh", render_job_script(plan, job_layout(plan))),
+        job_file(POD_SCRIPT, render_pod_script(plan, platform), "pod script"),
     )
     data = _data(plan)
     return files if data is None else (*files, RenderedFile("data on S3", DATA, data, "json"))
@@ -124,7 +124,7 @@ def _head(plan: Plan) -> Iterator[str]:
 
 
 def _told(plan: Plan, platform: str) -> Iterator[str]:
-    yield f"nemotron_values={quote(json.dumps(pod_values(plan, platform), indent=2))}"
+    yield f"nemotron_values={quote(json_page(pod_values(plan, platform)))}"
     yield f"nemotron_versions=({join(versions_of(plan))})"
 
 

@@ -14,13 +14,14 @@ nemotron_end() {
   exit "$1"
 }
 
-nemotron_tell() { nemotron_told=$1; [ -z "$nemotron_child" ] || kill -s "$1" -- "-$nemotron_child" 2> /dev/null || :; }
+nemotron_tell() { nemotron_told=$1 nemotron_heard=1; [ -z "$nemotron_child" ] || kill -s "$1" -- "-$nemotron_child" 2> /dev/null || :; }
 
-# COMMAND...: nemotron_code is its status, whatever signals come meanwhile.
+# COMMAND...: nemotron_code is its status, whatever signals come meanwhile (bash 5.2 may lose it as one comes).
+nemotron_is_there() { kill -0 "$nemotron_child" 2> /dev/null || ! jobs -rp | grep -qx "$nemotron_child"; }
 nemotron_do() {
   [ -z "$nemotron_told" ] || nemotron_end 143 "the job was told to stop (SIG$nemotron_told) before it had started" ''
   set -m; "$@" < /dev/null 3>&- & nemotron_child=$!; set +m
-  while wait "$nemotron_child"; nemotron_code=$?; [ "$nemotron_code" -gt 128 ] && kill -0 "$nemotron_child" 2> /dev/null; do :; done
+  while nemotron_heard='' && wait "$nemotron_child"; nemotron_code=$?; [ -n "$nemotron_heard" ] && nemotron_is_there; do :; done
 }
 
 mkdir -p -m 700 "$nemotron_root/logs" "$nemotron_root/status"

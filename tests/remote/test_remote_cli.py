@@ -11,6 +11,9 @@ from slurm_project import Cluster, Reader, ranks
 from support import finish, make_repository
 from waiting import line_of, until
 
+from nemo_runspec.digests import digest_of_text
+from nemo_runspec.script.programs import SLURM_PROGRAMS, program_text
+
 pytestmark = needs_slurm
 
 HELD = """
@@ -104,7 +107,11 @@ def assert_scripts_are_the_same(cluster: Cluster, name: str, remote: Path) -> No
     alone = cluster.nemotron("run", f"./{cluster.word}.py", "--batch", "there", "--dry-run", "--script").succeeds().out
     other = re.search(r"--job-name=(\S+)", alone)[1]
     assert alone.replace(other, name).replace("@HOME@", home) == there[f"{name}_sbatch.sh"]
-    assert {key: filled[key].rstrip("\n") for key in there} == {key: text.rstrip("\n") for key, text in there.items()}
+    own = {key: text.rstrip("\n") for key, text in there.items() if key not in SLURM_PROGRAMS}
+    assert {key: filled[key].rstrip("\n") for key in own} == own
+    sent = {name: (remote / name).read_text() for name in SLURM_PROGRAMS}
+    assert sent == {name: program_text(name) for name in SLURM_PROGRAMS}
+    assert all(f"sha256 {digest_of_text(text)[:12]}" in dry for text in sent.values())
 
 
 def sections(text: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ _YOUNG = 300.0
 _HELD = 60.0
 """Seconds that a signal is held at most: then it is sent whatever it does."""
 
-_BEGINS = 2.0
+_BEGINS = 5.0
 """Seconds that a stop is held at most."""
 _EXEC = 0.002
 """Seconds in which a program takes the place of another in a process: its words are new, its handlers still old."""

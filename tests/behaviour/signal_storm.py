@@ -114,7 +114,7 @@ class Seen:
     handed: list[str] = field(default_factory=list)
     """The signals of which it says itself that they came."""
     left: list[str] = field(default_factory=list)
-    excused: list[str] = field(default_factory=list)
+    excused: set[str] = field(default_factory=set)
 
     def when(self, word: str) -> float | None:
         """When the command has said it first."""
@@ -306,7 +306,7 @@ def _unheard(seen: Seen) -> Iterator[str]:
         if not act.taken or seen.counts[act.signal]:
             continue
         if act.word in SIGNALS and act.done <= seen.listens and act.word not in seen.handed:
-            seen.excused.append(f"{act.word} before the job side")
+            seen.excused.add(f"{act.word} before the job side")
         else:
             yield f"{act.word} was lost"
 
@@ -320,20 +320,26 @@ def _untold(seen: Seen, state: str, ended: float | None) -> Iterator[str]:
         if asked and ended is not None and all(act.begun > ended + 2 * _BESIDE_S for act in asked):
             yield "cancelled after its end"
         return
+    if ended is None and _other_before(seen, asked[0]) and _was_ended(seen):
+        return  # a signal before has ended it before its command
     if ended is None or asked[0].begun + _BESIDE_S < ended:
         yield f"it was cancelled, and is told as {state}"
+
+
+def _other_before(seen: Seen, asked: Act) -> bool:
+    """Whether another signal came before a cancellation had been done: nemotron asks the platform some time later."""
+    return any(act.word in SIGNALS and act.taken and act.begun < asked.done for act in seen.acts)
 
 
 def _was_ended(seen: Seen) -> bool:
     """Whether what was sent ends a program that does not handle it (yet), and the code is that one's."""
     if seen.when("begun") is not None:
         return False
-    stops = [act.signal for act in seen.acts if act.taken]
-    if set(stops) == {"USR1"}:
+    stops, code = [act.signal for act in seen.acts if act.taken], seen.shown["exit_code"]
+    if code == 128 + signal.SIGUSR1:
         if seen.record:
-            return False  # of the supervisor itself: a command that starts must not be told it
-        seen.excused.append("ended by USR1 before the job side")
-    code = seen.shown["exit_code"]
+            return False  # the job side was there: a command that starts must not be told it
+        seen.excused.add("ended by USR1 before the job side")
     codes = [128 + getattr(signal, f"SIG{name}") for name in stops]
     return "INT" in stops or code in codes or bool(stops and code == _STOPPED)
 

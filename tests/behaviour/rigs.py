@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from urllib.request import Request, urlopen
 import lab_docker
 import pytest
 from labs.lepton.lab import LeptonLab
-from labs.pods import needs_mounts
+from labs.pods import Pods, needs_mounts
 from labs.runai.server import RunaiLab
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
@@ -33,6 +34,8 @@ CANARY = "c4nary-9f8e7d6c5b4a"
 """The value of the secret that behaviours are tried with: some platforms must keep it beforehand."""
 
 _TEXT = "its log is text in JSON: bytes that are no UTF-8 come as `\ufffd`; the log on the mount has them"
+
+_TOLD = ("TERM", "INT", "USR1", "HUP")
 
 _TRACKED = (
     "Slurm itself ends what a job leaves, where it tracks processes by control groups (`ProctrackType=proctrack/cgroup`"
@@ -52,6 +55,8 @@ class Setting:
         folders: where its jobs' files lie, besides the project's own.
         job_dir: what a job calls its directory (`NEMOTRON_JOB_DIR`), as it is seen from here, given its folder.
         left_alone: whether a job, given its folder, is to be ended after a test.
+        signals: how a job, given its name and folder, is told a signal with the platform's own means, or its `end`;
+            each says whether there was anything to tell it to.
     """
 
     profile: str
@@ -62,6 +67,7 @@ class Setting:
     folders: Sequence[Path] = ()
     job_dir: Callable[[Path], Path] = lambda folder: folder
     left_alone: Callable[[Path], bool] = lambda folder: not (folder / "status" / "node-0").exists()
+    signals: Mapping[str, Callable[[str, Path], bool]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,22 @@ def content(file: Path) -> bytes:
 
 
 def _local(request: pytest.FixtureRequest, project: Project) -> Setting:
-    return Setting('executor = "local"')
+    return Setting('executor = "local"', signals=signals_by(_tell_script))
+
+
+def signals_by(tell: Callable[[str, Path, str], bool]) -> dict[str, Callable[[str, Path], bool]]:
+    """Ways to tell a job each signal, given one for a job's name and folder and a signal's name."""
+    return {word: lambda name, folder, word=word: tell(name, folder, word) for word in _TOLD}
+
+
+def _tell_script(name: str, folder: Path, word: str) -> bool:
+    """`kill PID` of a local job's script."""
+    process = json.loads((folder / "record.json").read_text(encoding="utf-8")).get("process")
+    try:
+        os.kill(process["pid"], getattr(signal, f"SIG{word}"))
+    except (ProcessLookupError, TypeError):
+        return False
+    return True
 
 
 def _docker(request: pytest.FixtureRequest, project: Project) -> Setting:
@@ -123,8 +144,21 @@ def _docker(request: pytest.FixtureRequest, project: Project) -> Setting:
         networks = [name for name in engine.networks() if not engine.containers()]
         return processes_of(folder) + [str(c["Names"]) for c in _containers(engine, name)] + networks
 
+    def tell(name: str, folder: Path, word: str) -> bool:
+        """`docker kill --signal`."""
+        from docker.errors import APIError
+
+        client = engine.client()
+        try:
+            client.kill(name, f"SIG{word}")
+        except APIError:
+            return False
+        finally:
+            client.close()
+        return True
+
     profile = f'executor = "docker"\ncontainer_image = "{lab_docker.BASE}"'
-    return Setting(profile, {"DOCKER_HOST": engine.host}, view, leftovers)
+    return Setting(profile, {"DOCKER_HOST": engine.host}, view, leftovers, signals=signals_by(tell))
 
 
 def _containers(engine: lab_docker.Engine, job: str) -> list[dict[str, Any]]:
@@ -161,7 +195,17 @@ def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
     profile = f'executor = "slurm"\naccount = "acme"\npartition = "batch"\ntime = "00:10:00"\nremote_job_dir = "{run}"'
     environment = lab.environment()
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    return Setting(profile, environment, view, leftovers, safes, [run], _remote_folder, left_alone=lambda folder: False)
+    signals = {word: lambda name, folder, word=word: tell(folder, "--batch", f"--signal={word}") for word in _TOLD}
+    signals["end"] = lambda name, folder: tell(folder)
+
+    def tell(folder: Path, *words: str) -> bool:
+        """`scancel`, which says nothing of a job that waits or is over."""
+        return lab.run("scancel", *words, str(handle_of(folder)["id"]), check=False).returncode == 0
+
+    return Setting(
+        profile, environment, view, leftovers, safes, [run], _remote_folder, left_alone=lambda folder: False,
+        signals=signals,
+    )  # fmt: skip
 
 
 def _lepton(request: pytest.FixtureRequest, project: Project) -> Setting:
@@ -187,7 +231,15 @@ mounts = [{{ path = "/", mount_path = "{_POD_MOUNT}", from = "node-nfs:lustre" }
 
     request.addfinalizer(lab.reset)
     request.addfinalizer(lab.tidy)
-    return _pods(profile, lab.environment(), volume, view)
+
+    def end(name: str, folder: Path) -> bool:
+        """As its page's button does."""
+        id = handle_of(folder)["id"]
+        asked = Request(f"{lab.url}/jobs/{id}", b'{"spec": {"stopped": true}}', _headers(lab.token), method="PATCH")
+        with urlopen(asked, timeout=60):
+            return True
+
+    return _pods(profile, lab.environment(), volume, view, lab.pods, end)
 
 
 def _dgxcloud(request: pytest.FixtureRequest, project: Project) -> Setting:
@@ -221,14 +273,23 @@ secret_vars = {{ SECRET_CANARY = "canary/value" }}"""
         return "\n".join(_read(url, token) for url in urls)
 
     request.addfinalizer(lab.tidy)
-    return _pods(profile, {"RUNAI_CLIENT_SECRET": lab.client_secret}, volume, view)
+
+    def end(name: str, folder: Path) -> bool:
+        """As its page's button does."""
+        job = lab.workload(name)
+        given = {"grantType": "client_credentials", "clientId": lab.client_id, "clientSecret": lab.client_secret}
+        token = json.loads(_read(f"{lab.base_url}/token", "", given))["accessToken"]
+        url = f"{lab.base_url}/workloads/{job.kind}/{job.id}/suspend"
+        with urlopen(Request(url, b"", _headers(token), method="POST"), timeout=60):
+            return True
+
+    return _pods(profile, {"RUNAI_CLIENT_SECRET": lab.client_secret}, volume, view, lab.pods, end)
 
 
 def _read(url: str, token: str, body: object = None) -> str:
     """What an API answers, or how it refuses."""
     data = None if body is None else json.dumps(body).encode()
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    asked = Request(url, data, headers)
+    asked = Request(url, data, _headers(token))
     try:
         with urlopen(asked, timeout=60) as answer:
             return str(answer.read().decode())
@@ -236,8 +297,26 @@ def _read(url: str, token: str, body: object = None) -> str:
         return f"{url}: {error.code}"
 
 
-def _pods(profile: str, environment: Mapping[str, str], volume: Path, view: Callable[[str], str]) -> Setting:
+def _headers(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+
+def _pods(
+    profile: str,
+    environment: Mapping[str, str],
+    volume: Path,
+    view: Callable[[str], str],
+    pods: Pods,
+    end: Callable[[str, Path], bool],
+) -> Setting:
     """What pods have in common: their processes name the job's directory as they see it."""
+
+    def tell(name: str, folder: Path, word: str) -> bool:
+        """`kubectl exec POD -- kill -s SIGNAL 1`."""
+        found = [pod for pod in pods.running if any(name in text for text in (*pod.command, *pod.env.values()))]
+        for pod in found:
+            pod.signal(getattr(signal, f"SIG{word}"))
+        return bool(found)
 
     def leftovers(name: str, folder: Path) -> list[str]:
         return processes_of(folder) + processes_of(Path(f"{_POD_RUN}/jobs/{name}"))
@@ -248,6 +327,7 @@ def _pods(profile: str, environment: Mapping[str, str], volume: Path, view: Call
     return Setting(
         profile, {**environment, "PATH": path}, view, leftovers, folders=folders,
         job_dir=lambda folder: volume / "run/jobs" / folder.name, left_alone=lambda _: False,
+        signals={**signals_by(tell), "end": end},
     )  # fmt: skip
 
 

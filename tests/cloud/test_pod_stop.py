@@ -79,6 +79,19 @@ def test_stop_that_comes_as_a_command_is_started_ends_that_command(tmp_path, com
     assert pod.end.reason.startswith("the job was told to stop (SIGTERM)")
 
 
+def test_signal_for_the_command_that_comes_while_the_profiles_own_commands_run_waits_for_it(tmp_path):
+    script = """
+import signal, time
+signal.signal(signal.SIGUSR1, lambda *_: print("heard", flush=True) or exit(0))
+time.sleep(60)
+print("nothing heard", flush=True)
+"""
+    target = {"pre_launch_commands": ("kill -USR1 $PPID; sleep 0.2",)}
+    pod = start(loaded(cloud_plan(tmp_path, script, target=target)), **node(0, 1))
+    assert pod.wait() == 0, pod.text
+    assert "[rank0] heard\n" in pod.text
+
+
 def test_node_that_is_stopped_between_two_steps_ends_the_others(tmp_path):
     last_moment = """[ "$LEPTON_JOB_WORKER_INDEX" = 0 ] || {
         trap 'exit 0' TERM; kill -TERM $PPID; while :; do sleep 0.05 || :; done; }"""

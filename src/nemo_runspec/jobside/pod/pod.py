@@ -143,8 +143,8 @@ class PodRun:
             return False
         if found.stops:
             self._stop(found.name)
-        if self._child is None and not found.stops:
-            self._early.append(found.number)
+        if not found.stops and (self._child is None or self._passes != SCRIPT):
+            self._early.append(found.number)  # what runs before the job script is not who it is meant for
         self._pass_on(found.number)
         return True
 

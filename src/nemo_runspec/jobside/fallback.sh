@@ -1,6 +1,6 @@
 # A job where there is no Python: one process on one node; its variables and secrets, signals, exit code and record. What
 # takes more than that ends the job, with that as its reason. At most 60 lines: what grows here belongs in the supervisor.
-nemotron_status=$nemotron_root/status nemotron_child='' nemotron_told='' nemotron_began=`date +%s` nemotron_watcher=''
+nemotron_status=$nemotron_root/status nemotron_child='' nemotron_told='' nemotron_began=`date +%s` nemotron_watcher='' nemotron_number=1
 
 # CODE PHASE REASON
 nemotron_end() {
@@ -37,8 +37,8 @@ nemotron_tell() {
 
 # On Slurm: what the batch script leaves is for the command.
 nemotron_watch() {
-  for ((number = 1; ; sleep 1)); do
-    while [ -f "$nemotron_gates/told.$number" ]; do kill -s "`cat "$nemotron_gates/told.$((number++))"`" -- "-$nemotron_child"; done
+  while sleep 1; do
+    [ ! -f "$nemotron_gates/told.$nemotron_number" ] || { kill -s "`cat "$nemotron_gates/told.$nemotron_number"`" -- "-$nemotron_child"; ((nemotron_number++)); }
   done
 }
 

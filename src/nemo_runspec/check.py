@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -67,6 +67,24 @@ def failed(name: str, seen: str, mend: str = "", key: str = "") -> Check:
 def skipped(name: str, because: str, how: str = "") -> Check:
     """It was not looked at."""
     return Check(name, "skipped", because, how)
+
+
+def stopped_at(failure: Check, steps: Sequence[str], passed: Mapping[str, str]) -> Iterator[Check]:
+    """Steps of which one failed. Only those that are known to have passed did; the others were not looked at.
+
+    Args:
+        failure: the step that failed: one of `steps`, or one before them all.
+        passed: what was seen of the steps that passed, by name.
+    """
+    if failure.name not in steps:
+        yield failure
+    for step in steps:
+        if step == failure.name:
+            yield failure
+        elif step in passed:
+            yield ok(step, passed[step])
+        else:
+            yield skipped(step, f"not checked: {failure.name} failed")
 
 
 def of_error(name: str, error: UserError) -> Check:

@@ -19,6 +19,8 @@ class Code(str, Enum):
     """SSH: the host's key is not known, or another one."""
     LOGIN = "login"
     """SSH: we are not let in."""
+    IDENTITY = "identity"
+    """SSH: the key to be let in with is not on this machine; nobody was asked."""
     CREDENTIALS = "credentials"
     """A platform does not accept who we say we are."""
     NOT_SUBMITTED = "not submitted"

@@ -71,6 +71,35 @@ def test_a_local_profile(nemotron, project: Project, monkeypatch: pytest.MonkeyP
     assert (two.code, four.code) == (2, 2)
 
 
+@pytest.mark.parametrize("host", ["login.none.invalid", "127.0.0.1"])
+def test_a_host_that_nobody_asked(nemotron, project: Project, host: str):
+    """The identity's file is missing: nothing is known of the host, whether there is one or not."""
+    keys = 'executor = "slurm"\ntunnel = "ssh"\naccount = "a"\nidentity = "~/none/id"\n'
+    project.write("env.toml", f'[c]\nhost = "{host}"\n{keys}')
+    told = nemotron("doctor", "c", "--json")
+    assert told.code == 2
+    assert "there is no such file on this machine" in found(told, "identity")["seen"]
+    assert {found(told, step)["verdict"] for step in ("host", "host key", "login", "the rest")} == {"skipped"}
+    assert {check["name"] for check in told.json["checks"] if check["verdict"] == "failed"} == {"identity"}
+
+
+class MuteEngine(WebLab):
+    """A Docker engine that says its version, and then nothing good."""
+
+    @route("GET", "/version")
+    def version(self, request: Request) -> Any:
+        return {"ApiVersion": "1.41", "Version": "99"}
+
+
+def test_an_engine_that_says_no_more(nemotron, monkeypatch: pytest.MonkeyPatch):
+    lab = MuteEngine()
+    monkeypatch.setenv("DOCKER_HOST", lab.origin.replace("http", "tcp"))
+    told = nemotron("doctor", "box", "--json")
+    lab.close()
+    assert found(told, "engine")["verdict"] == "failed", told.out
+    assert {found(told, name)["verdict"] for name in ("image", "GPU runtime", "room")} == {"skipped"}
+
+
 def test_a_docker_profile_without_an_engine(nemotron, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DOCKER_HOST", "unix:///none/such.sock")
     told = nemotron("doctor", "box", "--json")

@@ -139,6 +139,13 @@ def test_a_platform_that_does_not_answer(doctor: Doctor, monkeypatch: pytest.Mon
     says(told, "run:ai", "failed", "does not answer as it should")
 
 
+def test_an_address_that_is_another_platform(doctor: Doctor, runai_lab: RunaiLab):
+    runai_lab.fault("*", "404", times=None)
+    told = doctor()
+    says(told, "run:ai", "failed", "404")
+    says(told, "the rest of run:ai", "skipped", "not checked")
+
+
 POOL = {"gpu": {"deserved": 16, "limit": 24}}
 USED = {"quotaStatus": {"allocated": {"gpu": 8.0}}}
 

@@ -204,12 +204,18 @@ def test_credentials(
     says(told, "image", "ok")  # what Lepton is not needed for is looked at nevertheless
 
 
+def test_an_image_that_the_recipe_brings(doctor: Doctor):
+    told = doctor(container_image=None)
+    says(told, "image", "skipped", "a recipe brings its own")
+    assert told.code == 0, told.out
+
+
 def test_a_workspace_that_does_not_answer(doctor: Doctor, lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("nemo_runspec.backends.lepton.preflight._PATIENCE", 0.5)
     lepton_lab.fault("*", "500", times=None)
     told = doctor()
     says(told, "workspace", "failed", "does not answer as it should")
-    says(told, "credentials", "ok", "whether they are accepted is not known")
+    says(told, "credentials", "skipped", "whether they are accepted is not known")
 
 
 def test_before_a_submission(lepton_lab: LeptonLab):

@@ -214,6 +214,18 @@ def test_a_key_that_is_not_let_in(doctor: Doctor, project: Project, slurm_lab: S
     assert found(told, "host key")["verdict"] == "ok"
 
 
+def test_a_jump_host_that_refuses_says_nothing_of_the_host_behind_it(
+    doctor: Doctor, project: Project, slurm_lab: SlurmLab
+):
+    settings = project.folder / "ssh_config"
+    gate = settings.read_text().replace("Host lab-*", "Host gate").replace(str(slurm_lab.ssh.identity), "/none")
+    settings.write_text(settings.read_text().replace("\n", "\n  ProxyJump gate\n", 1) + gate)
+    told = doctor("--json")
+    assert wrong(told) == {"host"}
+    assert "refused to let us in" in found(told, "host")["seen"]
+    assert {found(told, step)["verdict"] for step in ("host key", "login")} == {"skipped"}
+
+
 def test_nothing_listens(doctor: Doctor):
     told = doctor("--json", port=1)
     assert wrong(told) == {"host"}

@@ -5,6 +5,9 @@ from __future__ import annotations
 from nemo_runspec.check import Check, failed, ok, warning
 from nemo_runspec.transport.registry import Image
 
+NO_IMAGE = "not checked: the profile names none; a recipe brings its own"
+"""What is said of the image of a profile without one."""
+
 
 def registry_check(image: Image, status: str, *, where: str, note: str, private: str, unreached: str) -> Check:
     """Whether the registry has the image, as far as its answer says.

@@ -163,7 +163,7 @@ def _key(identity: str | None) -> Path | None:
             f"identity = '{identity}': there is no such file on this machine",
             where=str(path),
             remedy="name a private key's file, such as ~/.ssh/id_ed25519, or leave identity out",
-            code=Code.LOGIN,
+            code=Code.IDENTITY,
             key="identity",
         )
     return path

@@ -52,6 +52,11 @@ class FailedConnection:
         found = _AT.findall(self.log)
         return found[-1] if found else self.name
 
+    @property
+    def got_through(self) -> bool:
+        """Whether the host itself answered; False where that was only a jump host on the way, or nobody."""
+        return len(_AT.findall(self.log)) > len(_JUMP.findall(self.log))
+
     def after_hello(self) -> str:
         """The log since the last machine was asked to let us in."""
         return self.log[self.log.rfind("Authenticating to ") :]
@@ -62,6 +67,8 @@ _EMPTY_WORDS = re.compile(
     r"Connection closed by UNKNOWN|kex_exchange_identification: |@@@|Host key verification failed"
 )
 _AT = re.compile(r"Authenticating to (\S+) as ")
+_JUMP = re.compile(r"Executing proxy command: exec \S*ssh .*-v")
+"""A jump host of `ProxyJump`, whose ssh speaks as much as the first one."""
 _OFFERED = re.compile(r"Offering public key: (.+)$", re.M)
 _SERVER_KEY = re.compile(r"Server host key: (\S+) (\S+)")
 _OFFENDING = re.compile(r"Offending \S+ key in (\S+:\d+)|Offending key for IP in (\S+:\d+)")
@@ -121,7 +128,7 @@ def _denied(attempt: FailedConnection) -> UserError:
         f"{attempt.name} refused to let us in: {_line(attempt, 'Permission denied')}",
         where="; ".join([f"tried {tried}", *unusable]),
         remedy=f"{mend}; then: {attempt.hand}",
-        code=Code.LOGIN,
+        code=_if_asked(attempt, Code.LOGIN),
     )
 
 
@@ -134,7 +141,7 @@ def _key_changed(attempt: FailedConnection) -> UserError:
         f"the host key of {attempt.target} has CHANGED: it was reinstalled, or somebody stands between{known}",
         where=_shown(attempt),
         remedy=f"ask whoever runs it whether the new key is right{mend}",
-        code=Code.HOST_KEY,
+        code=_if_asked(attempt, Code.HOST_KEY),
     )
 
 
@@ -144,7 +151,7 @@ def _key_unknown(attempt: FailedConnection) -> UserError:
         where=_shown(attempt),
         remedy="compare the fingerprint with the one your site publishes, and answer yes to: "
         f"{attempt.hand}\n       (or set accept_new_host_key = true in the profile)",
-        code=Code.HOST_KEY,
+        code=_if_asked(attempt, Code.HOST_KEY),
     )
 
 
@@ -157,7 +164,7 @@ def _too_many_keys(attempt: FailedConnection) -> UserError:
     return UserError(
         f"{attempt.name} gave up: too many keys were tried before the right one",
         remedy='name the key: identity = "~/.ssh/…" in the profile, or IdentitiesOnly yes in ~/.ssh/config',
-        code=Code.LOGIN,
+        code=_if_asked(attempt, Code.LOGIN),
     )
 
 
@@ -177,6 +184,11 @@ def _closed(attempt: FailedConnection) -> UserError:
         f"{attempt.target} closed the connection before it let us in: {attempt.last}",
         remedy="it may be overloaded or limit connections: try again later",
     )
+
+
+def _if_asked(attempt: FailedConnection, code: Code) -> Code:
+    """The code where it is the host that refused us; a jump host's refusal says nothing of the host behind it."""
+    return code if attempt.got_through else Code.NONE
 
 
 def _line(attempt: FailedConnection, words: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
-from nemo_runspec.backends.registry_check import registry_check
+from nemo_runspec.backends.registry_check import NO_IMAGE, registry_check
 from nemo_runspec.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.plans.model import Plan
@@ -66,7 +66,7 @@ def profile_checks(
         kept: where the platform's own credentials for registries are, for a person.
     """
     yield from platform
-    yield image_check(target.container_image, kept)
+    yield image_check(str(env.get("container_image") or ""), kept)
     yield from storage_checks(target)
     yield from transport_checks(target, str(env.get("packager") or "none"))
 
@@ -131,7 +131,7 @@ def reached(
         yield refused(error)
     except UserError as error:
         if error.code is not Code.CREDENTIALS:
-            yield ok("credentials", f"found: {credentials}; whether they are accepted is not known")
+            yield skipped("credentials", f"{credentials}: found; whether they are accepted is not known")
         yield of_error("credentials" if error.code is Code.CREDENTIALS else platform, error)
     else:
         yield ok("credentials", f"{credentials}: accepted")
@@ -190,6 +190,8 @@ def image_check(text: str, kept: str) -> Check:
     Args:
         kept: where the platform's own credentials for registries are, for a person.
     """
+    if not text:
+        return skipped("image", NO_IMAGE)
     image = image_of(text)
     if not image.url:
         return failed("image", f"{text} is no image of a registry", "write REGISTRY/IMAGE:TAG; a file cannot be pulled")

@@ -83,6 +83,8 @@ def _reached(request: DgxCloudRequest, source: str) -> Iterator[Check]:
     credentials = f"client_id {target.client_id}, client_secret of {source}"
 
     def refused(error: Refused) -> Check:
+        if error.status not in (401, 403):
+            return failed("run:ai", error.what, error.remedy or "")
         why = "is not accepted" if error.status == 401 else "may not see projects"
         return failed("credentials", f"{credentials}: {why} (HTTP {error.status}): {error.what}", error.remedy or "")
 

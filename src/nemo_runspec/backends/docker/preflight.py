@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 from nemo_runspec.backends import machine
 from nemo_runspec.backends.docker.engine import connect, engine_host, refusals, words_of
 from nemo_runspec.backends.docker.images import has_image, pull_error
-from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.backends.registry_check import NO_IMAGE
+from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, stopped_at, warning
 from nemo_runspec.errors import UserError
 
 _TOOLKIT = "install the NVIDIA Container Toolkit on this machine and restart Docker; or set gpus_per_node = 0"
@@ -20,22 +22,15 @@ def checks(question: Question) -> Iterator[Check]:
     """The engine first; without it the rest of it is not known. Nothing is pulled."""
     yield machine.own_folder()
     try:
-        client = connect()
+        with closing(connect()) as client:
+            with refusals("say what it is"):
+                info = client.info()
+            yield ok("engine", f"Docker {info.get('ServerVersion', '?')} at {engine_host()}")
+            yield _image(client, question.env.get("container_image"))
+            yield _gpus(info, question.env)
+            yield _room(info)
     except UserError as error:
-        yield of_error("engine", error)
-        yield from (skipped(name, "not checked: the engine does not answer") for name in _AFTER)
-        return
-    try:
-        with refusals("say what it is"):
-            info = client.info()
-        yield ok("engine", f"Docker {info.get('ServerVersion', '?')} at {engine_host()}")
-        yield _image(client, question.env.get("container_image"))
-        yield _gpus(info, question.env)
-        yield _room(info)
-    except UserError as error:
-        yield of_error("engine", error)
-    finally:
-        client.close()
+        yield from stopped_at(of_error("engine", error), ("engine", *_AFTER), {})
 
 
 def _image(client: Any, image: str | None) -> Check:
@@ -43,7 +38,7 @@ def _image(client: Any, image: str | None) -> Check:
     from docker.errors import APIError
 
     if not image:
-        return skipped("image", "the profile names none; a recipe brings its own")
+        return skipped("image", NO_IMAGE)
     try:
         if has_image(client, image):
             return ok("image", f"{image} is here")

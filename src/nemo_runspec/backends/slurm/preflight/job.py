@@ -58,7 +58,8 @@ def read(question: Question, request: LoginRequest, answer: Answer, before: Answ
         yield failed("shared", f"remote_job_dir is not the same directory on {', '.join(blind)}", _SHARED)
     else:
         yield ok("shared", f"{names} and the login node see the same remote_job_dir")
-    yield from _paths(rows)
+    if request.mounts or (request.image and request.image.path):
+        yield from _paths(rows)
     if request.image is not None:
         yield from _enroot(rows)
     else:

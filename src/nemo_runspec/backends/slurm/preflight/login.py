@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from nemo_runspec.backends.machine import enough
 from nemo_runspec.backends.registry_check import registry_check
 from nemo_runspec.backends.slurm.cluster.answer import Answer, whole
 from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, SLURM, LoginRequest
-from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, stopped_at, warning
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.registry import Image, ask
 
 _STEPS = ("host", "host key", "login")
-_FAILED = {Code.HOST_KEY: "host key", Code.LOGIN: "login"}
-"""What kind of error it is, and the step that failed; any other never got as far as the host."""
+_FAILED: Mapping[Code, tuple[str, Mapping[str, str]]] = {
+    Code.IDENTITY: ("identity", {}),
+    Code.HOST_KEY: ("host key", {"host": "answers"}),
+    Code.LOGIN: ("login", {"host": "answers", "host key": "known"}),
+}
+"""What kind of error it is, the step that failed, and what it proves of others. Any other error proves nothing."""
 
 
 def reached(host: Host, *, ssh: bool) -> Iterator[Check]:
@@ -31,11 +35,9 @@ def reached(host: Host, *, ssh: bool) -> Iterator[Check]:
 
 
 def not_reached(error: UserError) -> Iterator[Check]:
-    """What is known of the steps before and after the one that failed."""
-    at = _STEPS.index(_FAILED.get(error.code, "host"))
-    yield from (ok(step, "answers" if step == "host" else "known") for step in _STEPS[:at])
-    yield of_error(_STEPS[at], error)
-    yield from (skipped(step, f"not checked: {_STEPS[at]} failed") for step in _STEPS[at + 1 :])
+    """What is known of the steps to a login node, one of which failed."""
+    step, passed = _FAILED.get(error.code, ("host", {}))
+    yield from stopped_at(of_error(step, error), _STEPS, passed)
 
 
 _BASH = (4, 2)

@@ -13,6 +13,7 @@ from nemo_runspec.planning.artifacts import MAKE, inputs_of, outputs_of, settled
 from nemo_runspec.planning.run_section import AUTO
 from nemo_runspec.plans.model import Artifact
 from nemo_runspec.runspec import Runspec
+from nemo_runspec.source import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def place_artifacts(
     if composition.select("run.output_dir") is None:
         first = next((a.path for a in produces if a.path), None)
         composition.put("run.output_dir", first or f"{run_dir}/outputs/{job}", AUTO)
-    return Placed(consumes, produces, _warnings(composition))
+    return Placed(consumes, produces, _warnings(composition) if run else ())
 
 
 def _root(composition: Composition, run_dir: str, *, local: bool, uses_store: bool) -> str:
@@ -92,6 +93,9 @@ def _put_path(composition: Composition, artifact: Artifact, named: str | None) -
 
 
 def _warnings(composition: Composition) -> tuple[str, ...]:
-    if composition.select("run.artifacts.backend") != "wandb":
+    """That somebody asks for a store there is not. By default nobody does, see `artifact_backend`."""
+    source = composition.source_of("run.artifacts.backend")
+    asked = source is not None and source.layer is not Layer.DEFAULT
+    if not asked or composition.select("run.artifacts.backend") != "wandb":
         return ()
     return ("artifacts are kept in the file store: the wandb backend is not built in this release",)

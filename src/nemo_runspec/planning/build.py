@@ -38,6 +38,7 @@ from nemo_runspec.planning.section_checks import (
     processes_per_node,
 )
 from nemo_runspec.planning.sweep_cache import Shared
+from nemo_runspec.planning.wandb_use import drop_unused_placeholders
 from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
@@ -99,6 +100,7 @@ class _Builder:
         self._require_mounts()
         check_types(composition, env, self.executor)
         run_dir = self._run_dir(env)
+        drop_unused_placeholders(composition, self.recipe, env.get("run_command"))
         wandb = composition.resolved("run.wandb")
         plain = plain_variables(
             {"name": self.name, "recipe": self.recipe.path, "env": env, "wandb": wandb}, spec, run_dir, self._inherits()

@@ -105,9 +105,15 @@ class Away:
         """As `later`."""
         later(self.site, name)
 
-    def lost(self) -> str:
-        """A job that runs, and is on record as lost: its platform has denied it for long enough."""
+    def lost(self, said: str = "") -> str:
+        """A job that runs, and is on record as lost: its platform has denied it for long enough.
+
+        Args:
+            said: what is in its log before that; a command begins some time after its container runs.
+        """
         name = self.started()
+        if said:
+            until(lambda: self.site.nemotron("jobs", "logs", name).out, f"{said!r}", lambda log: said in log)
         self.denied(self.id(name))
         for _ in range(2):
             assert self.status(name)["state"] == "unknown"
@@ -172,7 +178,7 @@ class Absences:
 
     def test_a_job_that_comes_back_is_what_it_is(self, away: Away):
         """`status` without names still asks about it; its time is that since it began, not since it was seen again."""
-        name = away.lost()
+        name = away.lost(said="ready")
         ids = away.id(name)
         assert away.site.nemotron("jobs", "wait", name).code == 1
         told = away.site.nemotron("jobs", "logs", name).succeeds()

@@ -8,7 +8,7 @@ import pytest
 from lab_docker import docker_engine
 from labs.lepton.fixtures import lepton_lab
 from labs.runai.fixtures import runai_lab
-from labs.slurm.fixtures import mended_slurm, pytest_runtest_makereport, slurm_lab
+from labs.slurm.fixtures import mended_slurm, pytest_runtest_makereport, pytest_runtest_protocol, slurm_lab
 from support import Project
 
 from behaviour.bench import Bench
@@ -44,4 +44,12 @@ def _parameter(rig: Rig) -> object:
     return pytest.param(rig, id=rig.name, marks=marks)
 
 
-__all__ = ["docker_engine", "lepton_lab", "mended_slurm", "pytest_runtest_makereport", "runai_lab", "slurm_lab"]
+__all__ = [
+    "docker_engine",
+    "lepton_lab",
+    "mended_slurm",
+    "pytest_runtest_makereport",
+    "pytest_runtest_protocol",
+    "runai_lab",
+    "slurm_lab",
+]

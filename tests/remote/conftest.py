@@ -10,10 +10,18 @@ from lab_docker import docker_engine
 from labs.lepton.fixtures import lepton_lab
 from labs.runai.fixtures import runai_lab
 from labs.slurm.cluster import SlurmLab
-from labs.slurm.fixtures import mended_slurm, pytest_runtest_makereport, slurm_lab
+from labs.slurm.fixtures import mended_slurm, pytest_runtest_makereport, pytest_runtest_protocol, slurm_lab
 from slurm_project import Cluster, make_cluster
 
-__all__ = ["docker_engine", "lepton_lab", "mended_slurm", "pytest_runtest_makereport", "runai_lab", "slurm_lab"]
+__all__ = [
+    "docker_engine",
+    "lepton_lab",
+    "mended_slurm",
+    "pytest_runtest_makereport",
+    "pytest_runtest_protocol",
+    "runai_lab",
+    "slurm_lab",
+]
 
 
 @pytest.fixture

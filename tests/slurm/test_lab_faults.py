@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import configured
@@ -154,3 +155,16 @@ def named(folder: str) -> list[str]:
         if folder in words and entry.name != str(os.getpid()):
             found.append(words)
     return found
+
+
+_RUNS: list[int] = []
+
+
+def test_a_test_one_of_whose_daemons_dies_by_itself_is_run_again(slurm_lab_plain: SlurmLab):
+    """And warned of: what a lab's own Slurm breaks is no failure of a test."""
+    _RUNS.append(len(_RUNS))
+    if len(_RUNS) == 1:
+        slurm_lab_plain.crash("n1")
+        pytest.fail("its first run")
+    assert slurm_lab_plain.runs("n1")
+    assert _RUNS == [0, 1]

@@ -26,10 +26,14 @@ def note_asked(folder: Path) -> None:
 
 
 def known_since(record: JobRecord, folder: Path) -> str | None:
-    """When what is written of a job elsewhere was last known to be so, UTC, ISO 8601; None where it never was."""
+    """When what is written of a job elsewhere was last known to be so, UTC, ISO 8601; None where it never was.
+
+    Never before its last state: that was written down some milliseconds after the answer had come.
+    """
     told = record.facts.asked
     try:
         noted = moment((folder / _FILE).stat().st_mtime) or ""
     except OSError:
         noted = ""
-    return max(told, noted) or None
+    known = max(told, noted)
+    return max(known, record.states[-1].time) if known else None

@@ -149,6 +149,11 @@ class SlurmLab(Client):
         """False once a daemon has ended, by itself or not."""
         return self._services.daemons[daemon].alive()
 
+    def crash(self, daemon: str) -> None:
+        """Has a daemon die as if by itself: the lab does not know that a test has asked for it."""
+        self._services.daemons[daemon].signal(signal.SIGKILL)
+        until(lambda: not self.runs(daemon), f"the end of {daemon}")
+
     def freeze(self, daemon: str) -> None:
         """Stops a daemon in its tracks: it takes connections and never answers (`Socket timed out`)."""
         self._hurt.add(daemon)
@@ -199,12 +204,15 @@ class SlurmLab(Client):
         """Cuts every SSH connection, and no more; how many there were."""
         return self.sshd.drop()
 
-    def reset(self) -> None:
-        """Mends every fault and ends every job, so that the next test finds an idle cluster."""
+    def reset(self) -> list[str]:
+        """Mends every fault and ends every job, so that the next test finds an idle cluster.
+
+        Returns: the daemons that are dead though nobody has ended them.
+        """
         self.sshd.thaw()
         self._end_keepers()
-        # Seen with 22.05.8: a slurmd that launches several jobs at once ends by itself ("free(): unaligned chunk").
         dead = {name for name, daemon in self._services.daemons.items() if not daemon.alive()}
+        broken = sorted(dead - self._hurt)
         for name in [name for name in self._services.daemons if name in self._hurt | dead]:  # as they need each other
             self._mend(name)
         jobs = self.run("squeue", "--noheader", "--format=%A").stdout.split()
@@ -214,6 +222,7 @@ class SlurmLab(Client):
             self.run("scancel", "--signal=KILL", "--full", *sorted(set(jobs)), check=False)
         if jobs or self._idle_nodes() < len(NODES):
             self._wait_for_idle_nodes()
+        return broken
 
     def _end_keepers(self) -> None:
         """Ends what waits on the login node for jobs with secrets that no test has ever submitted."""

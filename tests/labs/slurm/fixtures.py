@@ -1,6 +1,6 @@
 """pytest's side of the lab. A suite takes all of it by importing it into its `conftest.py`:
 
-    from labs.slurm.fixtures import mended_slurm, pytest_runtest_makereport, slurm_lab, slurm_lab_plain
+    from labs.slurm.fixtures import mended_slurm, pytest_runtest_makereport, pytest_runtest_protocol, slurm_lab
 
 A test process has labs of its own, started when first asked for: faults in one disturb no other process's tests.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from labs.slurm.cluster import SlurmLab
 
@@ -19,6 +20,7 @@ needs_slurm = pytest.mark.lab("slurm", how="bash .ci/lab, then REQUIRE_LAB=1 uv 
 _FIXTURES = ("slurm_lab", "slurm_lab_plain")
 _RUNNING: dict[str, SlurmLab] = {}
 _REQUEST = pytest.StashKey[pytest.FixtureRequest]()
+_BROKEN = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +40,9 @@ def mended_slurm(request: pytest.FixtureRequest) -> Iterator[None]:
     """After a test that used a lab: no job and no fault of it is left."""
     request.node.stash[_REQUEST] = request
     yield
+    broken = request.node.stash[_BROKEN] = list[str]()
     for lab in labs_of(request.node):
-        lab.reset()
+        broken += lab.reset()
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -50,6 +53,25 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None]:
     if report.failed:
         for lab in labs_of(item):
             report.sections.append(("the Slurm lab", lab.diagnose()))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    """Runs a test once more that failed while a daemon of its lab ended by itself, and warns of it.
+
+    Seen with 22.05.8: a slurmd that launches several jobs at once dies ("free(): unaligned chunk"). That says nothing
+    of the test, and no test can do it: what one does to a daemon is known to its lab.
+    """
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if (broken := item.stash.get(_BROKEN, [])) and any(report.failed for report in reports):
+        item.warn(pytest.PytestWarning(f"run again: {', '.join(broken)} of the Slurm lab ended by itself"))
+        item._initrequest()  # type: ignore[attr-defined]  # new fixtures, as each run of a test has
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def labs_of(item: pytest.Item) -> list[SlurmLab]:

@@ -18,6 +18,7 @@ from waiting import LONG, line_of
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.names import MAX_LENGTH
+from nemo_runspec.plans.labels import Labels
 from nemo_runspec.records import JobStore
 from nemo_runspec.records.cancel_request import CancelRequest
 from nemo_runspec.records.process import process_of, this_process
@@ -136,7 +137,7 @@ def test_what_a_later_version_adds_is_left_out():
 def test_groups_are_valid_names(recipe):
     import re
 
-    group = new_group(recipe)
+    group = new_group(Labels(), recipe)
     assert re.fullmatch(r"sweep-[a-z0-9]([a-z0-9-]*[a-z0-9])?", group)
     assert len(group) <= MAX_LENGTH
 
@@ -148,7 +149,7 @@ def test_a_list_reads_a_sweep_that_is_over_once(store):
         store.write(dataclasses.replace(made, launcher=None if ended else this_process()))
     first = store.entries()
     assert {e.name: (e.state, e.is_sweep) for e in first} == {"sweep-a": ("failed", True), "sweep-b": ("planned", True)}
-    lines = store.root.with_name("sweeps-index-1.jsonl").read_text().split()
+    lines = store.root.with_name("sweeps-index-2.jsonl").read_text().split()
     assert ["sweep-a" in line for line in lines if line.startswith("[") and "sweep-" in line] == [True]
     assert store.entries() == first
     changed = dataclasses.replace(

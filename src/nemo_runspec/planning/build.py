@@ -25,7 +25,7 @@ from nemo_runspec.planning.elsewhere import paths_of_here
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables, take_arguments
 from nemo_runspec.planning.limits import check_gpu_hours
 from nemo_runspec.planning.missing_values import missing_secret
-from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.names import name_for
 from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.planning.run_section import AUTO, DEFAULT, as_artifact, join_run_section
 from nemo_runspec.planning.secret_scan import refuse_leaks
@@ -39,6 +39,7 @@ from nemo_runspec.planning.section_checks import (
 )
 from nemo_runspec.planning.sweep_cache import Shared
 from nemo_runspec.planning.wandb_use import drop_unused_placeholders
+from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
@@ -77,7 +78,7 @@ class _Builder:
         self.profile = request.profile
         self.executor = request.profile.executor if request.profile else DEFAULT_EXECUTOR
         self.backend: Backend = get_backend(self.executor)
-        self.name = new_name(self.recipe.path)
+        self.name = name_for(request.labels, self.recipe.path)
         self.choice = choose_yaml(self.recipe, request.config)
         self.composition = Composition(self.executor)
         self.warnings: list[str] = [*self.recipe.notes(), *(request.profile.warnings if request.profile else ())]
@@ -241,6 +242,7 @@ class _Builder:
             ),
             unfilled=(*self._unfilled(run, sources, target), *missing.values()),
             missing_secrets=missing,
+            labels=_labels_without(request.labels, environment.values),
         )
 
     def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Target) -> list[str]:
@@ -331,6 +333,11 @@ def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
     if source.layer is not Layer.CLI or source.text is None:
         return source
     return replace(source, text=redact_argv([source.text], values.values())[0])
+
+
+def _labels_without(labels: Labels, values: Mapping[str, str]) -> Labels:
+    """The labels, with no secret in the note."""
+    return replace(labels, note=redact_argv([labels.note], values.values())[0])
 
 
 def _below(sources: Mapping[str, Source], prefix: str) -> dict[str, Source]:

@@ -14,6 +14,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, write_output
 from nemo_runspec.planning.validate import check_plan
+from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import PLAN_SCHEMA, Plan
 from nemo_runspec.plans.target import Target
 from nemo_runspec.regular import MOST
@@ -31,8 +32,9 @@ def plan_to_json(plan: Plan) -> str:
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """The plan as plain tables, lists and scalars; what 0.1.0 does not know of a plan only where there is any of it."""
     data: dict[str, Any] = plain(plan, (Source,))
-    if not plan.missing_secrets:
-        del data["missing_secrets"]
+    for name, known in (("missing_secrets", bool(plan.missing_secrets)), ("labels", plan.labels != Labels())):
+        if not known:
+            del data[name]
     return {"schema": data.pop("schema"), **data}
 
 

@@ -6,11 +6,18 @@ import re
 import secrets
 from datetime import datetime, timezone
 
+from nemo_runspec.plans.labels import Labels
+
 MAX_LENGTH = 34
 """Lepton and run:ai cut or refuse longer names; Slurm takes them as they are."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM = 8
+
+
+def name_for(labels: Labels, recipe: str) -> str:
+    """A new name for a job: it begins as the person wants, else as its recipe is called."""
+    return new_name(labels.name or recipe)
 
 
 def new_name(recipe: str) -> str:

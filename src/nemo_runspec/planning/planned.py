@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nemo_runspec.catalog import Recipe
+from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.profile import Profile
@@ -26,6 +27,7 @@ class PlanRequest:
         folder: the working directory of the call.
         versions: artifact → the job whose version of it is read.
         after: ids of jobs of its platform that have to succeed before it starts.
+        labels: what the job is called.
     """
 
     recipe: Recipe
@@ -38,6 +40,7 @@ class PlanRequest:
     folder: Path = field(default_factory=Path.cwd)
     versions: Mapping[str, str] = field(default_factory=dict)
     after: tuple[str, ...] = ()
+    labels: Labels = field(default_factory=Labels)
 
 
 @dataclass(frozen=True)

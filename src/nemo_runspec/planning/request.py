@@ -10,6 +10,7 @@ from nemo_runspec.catalog import Recipe, check_obeyed, find_recipe, script_of_on
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import working_directory
 from nemo_runspec.planning.planned import PlanRequest
+from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import MODES
 from nemo_runspec.profiles.envfile import EnvFile, load_env_file
 from nemo_runspec.profiles.load import env_file_in_force, load_profile
@@ -25,11 +26,13 @@ def plan_request(
     args: Sequence[str] = (),
     mode: str = "run",
     env_file: str | Path | None = None,
+    labels: Labels | None = None,
 ) -> PlanRequest:
     """A request with everything looked up.
 
     Args:
         recipe: a recipe's path, or a script's path if it ends in `.py`.
+        labels: what the job is called.
 
     Raises:
         UserError: unknown recipe or profile, or a problem of the profile; something else than what is asked for.
@@ -48,7 +51,7 @@ def plan_request(
         loaded, env = load_profile(_text("profile", profile), path)
     else:
         env = load_env_file(path) if path else env_file_in_force()
-    return PlanRequest(found, chosen, loaded, env, mode, *given, folder=folder)
+    return PlanRequest(found, chosen, loaded, env, mode, *given, folder=folder, labels=labels or Labels())
 
 
 def bare_request(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.target import Target
 from nemo_runspec.source import Source
 
@@ -218,6 +219,7 @@ class Plan:
         sources: dotted path of every leaf of `run` (prefixed `run.`) and `config` → where it came from.
         unfilled: what must be mended before a submission, a line each. `missing_secrets`: secrets that the profile
             lists and nobody has given → their lines among these.
+        labels: what a person calls it.
     """
 
     name: str
@@ -246,6 +248,7 @@ class Plan:
     unfilled: tuple[str, ...] = ()
     missing_secrets: dict[str, str] = field(default_factory=dict)
     auto_mounts: tuple[AutoMount, ...] = ()
+    labels: Labels = field(default_factory=Labels)
     schema: int = PLAN_SCHEMA
 
     def save(self, path: str | Path) -> Path:

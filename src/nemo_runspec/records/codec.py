@@ -16,11 +16,11 @@ from nemo_runspec.typed_json import plain, read_any
 
 _NONE = type(None)
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause"), (str,)),
+    **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause", "note"), (str,)),
     **dict.fromkeys(("config", "profile", "commit", "group", "container", "retry_of"), (str, _NONE)),
     **dict.fromkeys(("exit_code", "signal"), (int, _NONE)),
     **dict.fromkeys(("outputs", "inputs", "package", "metrics", "handle", "diagnosis"), (dict,)),
-    **dict.fromkeys(("argv", "overrides", "states"), (tuple,)),
+    **dict.fromkeys(("argv", "overrides", "states", "tags"), (tuple,)),
     **dict.fromkeys(("launcher", "process"), (Launcher, _NONE)),
     **dict.fromkeys(("elapsed", "sent"), (int, float, _NONE)),
     "attempt": (Attempt, _NONE),
@@ -131,6 +131,7 @@ def _record(data: Mapping[str, Any]) -> JobRecord:
     values["argv"] = tuple(data["argv"])
     values["states"] = tuple(_transition(step) for step in data["states"])
     values["overrides"] = tuple(data.get("overrides") or ())
+    values["tags"] = tuple(data.get("tags") or ())
     values["metrics"] = {name: _number(value) for name, value in (data.get("metrics") or {}).items()}
     for key in ("launcher", "process"):
         values[key] = Launcher(**_known(Launcher, data[key])) if data.get(key) else None
@@ -171,6 +172,7 @@ def _check(record: JobRecord) -> None:
     texts = (
         *record.argv,
         *record.overrides,
+        *record.tags,
         *record.outputs,
         *record.outputs.values(),
         *record.inputs,

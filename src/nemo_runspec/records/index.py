@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from nemo_runspec import paths
 from nemo_runspec.records.record import STATES, JobRecord, Unreadable, is_over, moment
 from nemo_runspec.regular import read_regular
 
-_VERSION = 1
+_VERSION = 2
 _SLACK = 1000
 """Lines that stand for no job any more before the file is written anew."""
 
@@ -28,8 +28,8 @@ _MOST = 256 << 20
 class Entry(NamedTuple):
     """One job or sweep in a list.
 
-    `changed`: when it came into its state; `group`: the sweep a job belongs to, a sweep's own name; `record`: where it
-    has been read anyway.
+    `changed`: when it came into its state; `group`: the sweep a job belongs to, a sweep's own name; `labels`: its tags,
+    with spaces between; `record`: where it has been read anyway.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Entry(NamedTuple):
     executor: str
     profile: str | None
     group: str | None
+    labels: str | None = None
     record: JobRecord | Unreadable | None = None
 
     @property
@@ -56,6 +57,11 @@ class Entry(NamedTuple):
     def settled(self) -> bool:
         """True for a job that is over and of which all is known, so that this line of a list stays as it is."""
         return self.over and not self.unread
+
+    @property
+    def tags(self) -> Sequence[str]:
+        """Its tags."""
+        return (self.labels or "").split()
 
     @property
     def is_sweep(self) -> bool:
@@ -75,7 +81,7 @@ Stamp = tuple[int, int]
 def entry_of(found: JobRecord | Unreadable) -> Entry:
     """What a list needs of a job that was read."""
     if isinstance(found, Unreadable):
-        return Entry(found.name, found.created, found.created, found.state, "", "", None, None, found)
+        return Entry(found.name, found.created, found.created, found.state, "", "", None, None, None, found)
     return Entry(
         found.name,
         found.created,
@@ -85,8 +91,14 @@ def entry_of(found: JobRecord | Unreadable) -> Entry:
         found.executor,
         found.profile,
         found.group,
+        labels_text(found.tags),
         found,
     )
+
+
+def labels_text(tags: Iterable[str]) -> str | None:
+    """Tags as an entry holds them; no tag has a space."""
+    return " ".join(tags) or None
 
 
 def stamp_of(file: str) -> Stamp | None:

@@ -45,6 +45,8 @@ def planned_record(
         overrides=tuple(redact_argv(plan.overrides, secrets)),
         package=_package(plan.package),
         inputs=known_inputs(plan),
+        tags=plan.labels.tags,
+        note=redact_argv([plan.labels.note], secrets)[0],
         **known,
     )
 

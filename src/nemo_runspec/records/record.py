@@ -91,6 +91,7 @@ class JobRecord:
         staged: its files are there, and a person submits it.
         relations: how it stands to jobs that make what others read.
         facts: what that platform said of it when it was last asked.
+        tags, note: what a person has called it.
         diagnosis: why it failed: `kind`, `what`, `evidence`, `remedy`.
     """
 
@@ -129,6 +130,8 @@ class JobRecord:
     sent: float | None = None
     staged: bool = False
     relations: Relations = field(default_factory=Relations)
+    tags: tuple[str, ...] = ()
+    note: str = ""
     schema: int = RECORD_SCHEMA
 
     def __post_init__(self) -> None:

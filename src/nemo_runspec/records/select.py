@@ -1,4 +1,4 @@
-"""Which jobs a list shows: by state, recipe, profile, sweep and age."""
+"""Which jobs are meant: by state, recipe, profile, sweep, tags and age."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Filter:
 
     Args:
         states: any of them. `recipe`: its path, or the beginning of it up to a `/`.
+        tags: all of them.
         since: recorded within that many seconds. `older`: in its state for more than that many.
     """
 
@@ -27,6 +28,7 @@ class Filter:
     group: str | None = None
     since: float | None = None
     older: float | None = None
+    tags: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -78,6 +80,8 @@ def select(entries: Sequence[Entry], wanted: Filter, known_recipes: Callable[[],
         _refuse_misspelt("profile", wanted.profile, {e.profile for e in entries})
     if wanted.group:
         _refuse_misspelt("group", wanted.group, {e.group for e in entries})
+    for tag in wanted.tags:
+        _refuse_misspelt("tag", tag, {tag for e in entries for tag in e.tags})
     after, before = _ago(wanted.since), _ago(wanted.older)
     return [
         e
@@ -86,6 +90,7 @@ def select(entries: Sequence[Entry], wanted: Filter, known_recipes: Callable[[],
         and (recipe is None or _is_below(e.recipe, recipe))
         and (not wanted.profile or e.profile == wanted.profile)
         and (not wanted.group or e.group == wanted.group)
+        and (not wanted.tags or set(wanted.tags) <= set(e.tags))
         and (after is None or e.created >= after)
         and (before is None or e.changed <= before)
     ]

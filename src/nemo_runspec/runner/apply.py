@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.names import name_for
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.planning.rename import rename
 from nemo_runspec.planning.secrets_again import look_up
+from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records import JobStore
 from nemo_runspec.runner.client import Caller, ready_client
@@ -21,9 +22,16 @@ def fresh(plan: Plan, caller: Caller) -> Plan:
     """The plan, under a new name where there is a job of that name."""
     if not JobStore().exists(plan.name):
         return plan
-    renamed = rename(plan, new_name(plan.recipe.path))
+    renamed = rename(plan, name_for(plan.labels, plan.recipe.path))
     caller.console.say(f"{plan.name} has been run before; this run is {renamed.name}")
     return renamed
+
+
+def relabelled(plan: Plan, labels: Labels) -> Plan:
+    """The plan with labels given now; those that are not given stay as they were saved."""
+    given = {key: value for key, value in dataclasses.asdict(labels).items() if value}
+    known = dataclasses.replace(plan, labels=dataclasses.replace(plan.labels, **given))
+    return rename(known, name_for(known.labels, plan.recipe.path)) if labels.name else known
 
 
 def ready_saved(saved: Plan, caller: Caller) -> Planned:

@@ -12,7 +12,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.console import TerminalConsole
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.codec import load_plan
-from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.names import name_for
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.planning.rename import rename
 from nemo_runspec.planning.secrets_again import look_up
@@ -67,7 +67,7 @@ def retry_plan(store: JobStore, record: JobRecord) -> tuple[Planned, RetriedJob]
     _require_made(store, record)
     folder = store.folder(record.name)
     saved = load_plan(folder / "plan.json")
-    stored = rename(saved, new_name(saved.recipe.path))
+    stored = rename(saved, name_for(saved.labels, saved.recipe.path))
     plan = dataclasses.replace(
         stored,
         bundle=_stored_bundle(saved, folder),

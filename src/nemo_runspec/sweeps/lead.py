@@ -16,11 +16,10 @@ from nemo_runspec.planning.build import build_plan
 from nemo_runspec.planning.config_choice import choose_yaml
 from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.planning.sweep import combinations, plan_each
-from nemo_runspec.records.record import now
 from nemo_runspec.redact import redact_argv
 from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.life import Recorded, SweepLifecycle, is_platform_managed
-from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_group, options_of
+from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_sweep, options_of
 from nemo_runspec.sweeps.plugin import Stopped, TrialResult, run_search
 from nemo_runspec.sweeps.run import RunMember, Runner
 from nemo_runspec.sweeps.search import BASIC, Search, compose_search
@@ -72,8 +71,7 @@ class _Session(SweepLifecycle):
     """One sweep while it runs."""
 
     def __init__(self, request: PlanRequest, caller: SweepCaller, run_member: RunMember, recorded: Recorded) -> None:
-        sweep = Sweep(new_group(request.recipe.path), request.recipe.path, now())
-        super().__init__(sweep, caller, run_member, recorded)
+        super().__init__(new_sweep(request.labels, request.recipe.path), caller, run_member, recorded)
         self.request = request
         self.is_changed = False
         self.needs: tuple[str, ...] = ()

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.names import new_name
+from nemo_runspec.plans.labels import Labels
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.metrics import metrics_file
-from nemo_runspec.records.record import JobRecord
+from nemo_runspec.records.record import JobRecord, now
+from nemo_runspec.redact import redact_argv
 
 if TYPE_CHECKING:
     from nemo_runspec.plans.model import Plan
@@ -123,6 +125,7 @@ class Sweep:
             then. `cause`: why it ended, where its members do not say it: a signal, or a sweeper that has failed.
         alone: True where a platform has all members and, once they are submitted (`launcher` is None then), no process
             here runs them: its state is what theirs are.
+        tags, note: what a person has called it; its jobs have them too.
     """
 
     group: str
@@ -141,6 +144,8 @@ class Sweep:
     exit_code: int | None = None
     cause: str = ""
     alone: bool = False
+    tags: tuple[str, ...] = ()
+    note: str = ""
     schema: int = SWEEP_SCHEMA
 
     @property
@@ -149,9 +154,14 @@ class Sweep:
         return sum(member.state == "succeeded" for member in self.members)
 
 
-def new_group(recipe: str) -> str:
-    """`sweep-<recipe>-<MMDD>-<8 random characters>`: valid wherever a job's name is."""
-    return new_name(f"sweep-{recipe}")
+def new_group(labels: Labels, recipe: str) -> str:
+    """`sweep-<recipe>-<MMDD>-<8 random characters>`, or with a name instead: valid wherever a job's name is."""
+    return new_name(f"sweep-{labels.name or recipe}")
+
+
+def new_sweep(labels: Labels, recipe: str) -> Sweep:
+    """A sweep as far as it is known at first."""
+    return Sweep(new_group(labels, recipe), recipe, now(), tags=labels.tags, note=redact_argv([labels.note])[0])
 
 
 def options_of(plan: Plan, *, maximize: bool = False) -> Options:

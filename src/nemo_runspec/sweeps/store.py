@@ -13,7 +13,7 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.records import JobRecord, JobStore
-from nemo_runspec.records.index import Entry, Index, changed_at, entry_of, stamp_of
+from nemo_runspec.records.index import Entry, Index, changed_at, entry_of, labels_text, stamp_of
 from nemo_runspec.records.metrics import last_metrics
 from nemo_runspec.records.record import Unreadable
 from nemo_runspec.regular import is_kept, read_regular_text
@@ -146,7 +146,15 @@ class SweepStore:
             return entry_of(Unreadable(name, _in_words(error), changed_at(file.parent)))._replace(group=name)
         state = status_of(sweep).state
         entry = Entry(
-            name, sweep.created, sweep.ended or sweep.created, state, sweep.recipe, sweep.executor, sweep.profile, name
+            name,
+            sweep.created,
+            sweep.ended or sweep.created,
+            state,
+            sweep.recipe,
+            sweep.executor,
+            sweep.profile,
+            name,
+            labels_text(sweep.tags),
         )
         if entry.over and stamp is not None:
             index.add(stamp, entry)

@@ -37,6 +37,14 @@ def executors(ctx: Context, _param: Any, incomplete: str) -> list[str]:
     return [name for name in known_executors() if name.startswith(incomplete)]
 
 
+def tags(ctx: Context, _param: Any, incomplete: str) -> list[str]:
+    """Tags of jobs there are."""
+    from nemo_runspec.sweeps.overview import Overview
+
+    found = {tag: None for entry in Overview().everything for tag in entry.tags}
+    return [tag for tag in found if tag.startswith(incomplete)]
+
+
 def profile_names() -> list[str]:
     """Profiles of the env file in force; empty where there is none or it cannot be read."""
     from nemo_runspec.profiles.load import env_file_in_force

@@ -37,6 +37,7 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
         overrides=invocation.overrides,
         args=invocation.args,
         mode=invocation.mode,
+        labels=invocation.labels,
     )
     _check_remote_only(request, invocation)
     if invocation.multirun:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.plans.labels import Labels, labels_of
 from nemotron.cli import complete
 from nemotron.cli.click import Parameter, TyperArgument, TyperOption
 from nemotron.cli.views import View
@@ -14,13 +15,14 @@ from nemotron.cli.views import View
 
 @dataclass(frozen=True)
 class OptionSpec:
-    """One option. `value` is the metavar of its value, None for a flag."""
+    """One option. `value` is the metavar of its value, None for a flag; `many`: it may be given again."""
 
     long: str
     short: str | None
     value: str | None
     help: str
     complete: Callable[..., Any] | None = None
+    many: bool = False
 
     @property
     def key(self) -> str:
@@ -40,11 +42,19 @@ RECIPE_OPTIONS: tuple[OptionSpec, ...] = (
     OptionSpec("--cfg", None, "job", "Show only the composed YAML, as Hydra's --cfg; do nothing."),
     OptionSpec("--resolve", None, None, "With --dry-run: ask the platform for what only it knows, and show that too."),
     OptionSpec("--out", None, "FILE", "With --dry-run: save the plan, for 'nemotron apply' and 'nemotron diff'."),
+    OptionSpec("--name", None, "NAME", "How the job's name begins, instead of with its recipe."),
+    OptionSpec(
+        "--tag", None, "TAG", "A tag to find it by: jobs list --tag TAG; may be given again.", complete.tags, many=True
+    ),
+    OptionSpec("--note", None, "TEXT", "A line about it, shown by jobs show."),
     OptionSpec("--multirun", "-m", None, "One run for every combination of values, such as train.lr=1e-3,3e-4."),
     OptionSpec("--stage", None, None, "Put the files on the cluster and submit nothing."),
     OptionSpec("--force-squash", None, None, "Make the container's squash file again although it exists."),
     OptionSpec("--json", None, None, "Machine-readable output."),
 )
+
+
+_LABELS = ("--name", "--tag", "--note")
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,9 @@ class Invocation:
     stage: bool = False
     force_squash: bool = False
     json: bool = False
+    name: str | None = None
+    tag: tuple[str, ...] = ()
+    note: str | None = None
     overrides: tuple[str, ...] = ()
     args: tuple[str, ...] = field(default=())
 
@@ -72,6 +85,11 @@ class Invocation:
         """What is to be shown, by the options that ask for it."""
         asked = {View.FULL: self.full, View.SCRIPT: self.script, View.JSON: self.json, View.CONFIG: self.cfg}
         return [view for view, given in asked.items() if given]
+
+    @property
+    def labels(self) -> Labels:
+        """What the job is called."""
+        return labels_of(self.name, self.tag, self.note)
 
     @property
     def profile(self) -> str | None:
@@ -86,20 +104,7 @@ class Invocation:
 
 def recipe_parameters() -> list[Parameter]:
     """Fresh parser parameters for a recipe command: the options, then the overrides."""
-    options: list[Parameter] = [
-        TyperOption(
-            param_decls=[o.key, *([o.short] if o.short else []), o.long],
-            is_flag=o.value is None,
-            multiple=o.value is not None,
-            type=str if o.value else bool,
-            default=None if o.value else False,
-            metavar=o.value,
-            help=o.help,
-            show_default=False,
-            shell_complete=o.complete,
-        )
-        for o in RECIPE_OPTIONS
-    ]
+    options = [_parameter(o, many=o.value is not None) for o in RECIPE_OPTIONS]
     overrides = TyperArgument(
         param_decls=["overrides"],
         nargs=-1,
@@ -112,6 +117,26 @@ def recipe_parameters() -> list[Parameter]:
     return [*options, overrides]
 
 
+def label_parameters() -> list[Parameter]:
+    """Parser parameters of what a job is called."""
+    return [_parameter(o, many=o.many) for o in RECIPE_OPTIONS if o.long in _LABELS]
+
+
+def _parameter(option: OptionSpec, *, many: bool) -> Parameter:
+    """`many`: it may be given again, if only for a better error than the parser's."""
+    return TyperOption(
+        param_decls=[option.key, *([option.short] if option.short else []), option.long],
+        is_flag=option.value is None,
+        multiple=many,
+        type=str if option.value else bool,
+        default=None if option.value else False,
+        metavar=option.value,
+        help=option.help,
+        show_default=False,
+        shell_complete=option.complete,
+    )
+
+
 def read_invocation(values: dict[str, Any], args: tuple[str, ...]) -> Invocation:
     """The parsed values as an `Invocation`.
 
@@ -119,7 +144,7 @@ def read_invocation(values: dict[str, Any], args: tuple[str, ...]) -> Invocation
         UserError: `--run` with `--batch`, an option given twice or with an option in the place of its value, a
             positional that is no override.
     """
-    given: dict[str, Any] = {o.key: _one(o, values.get(o.key) or ()) for o in RECIPE_OPTIONS if o.value}
+    given: dict[str, Any] = {o.key: _given(o, values.get(o.key) or ()) for o in RECIPE_OPTIONS if o.value}
     given |= {o.key: bool(values.get(o.key)) for o in RECIPE_OPTIONS if not o.value}
     overrides = tuple(values.get("overrides") or ())
     for text in overrides:
@@ -133,16 +158,20 @@ def read_invocation(values: dict[str, Any], args: tuple[str, ...]) -> Invocation
     return invocation
 
 
-def _one(option: OptionSpec, given: tuple[str, ...]) -> str | None:
+def _given(option: OptionSpec, given: tuple[str, ...]) -> str | tuple[str, ...] | None:
+    if option.many:
+        return tuple(_value(option, each) for each in given)
     if len(given) > 1:
         raise UserError(f"{option.long} is given {len(given)} times: {', '.join(given)}", remedy="keep one")
-    if not given:
-        return None
-    if not given[0] or given[0].startswith("-"):
+    return _value(option, given[0]) if given else None
+
+
+def _value(option: OptionSpec, text: str) -> str:
+    if not text or text.startswith("-"):
         raise UserError(
-            f"{option.long} needs a value, and what follows it is {given[0]!r}", remedy=f"{option.long} {option.value}"
+            f"{option.long} needs a value, and what follows it is {text!r}", remedy=f"{option.long} {option.value}"
         )
-    return given[0]
+    return text
 
 
 def _check_override(text: str) -> None:

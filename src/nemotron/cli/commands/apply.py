@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
+from nemotron.cli.options import label_parameters
 
 if TYPE_CHECKING:
     from nemo_runspec.plans.model import Plan
@@ -19,6 +21,7 @@ def make(help_text: str) -> Command:
         help_text,
         _call,
         argument("plan", "A plan saved with --dry-run --out FILE."),
+        *label_parameters(),
         option("--dry-run", "Show the saved plan again; do nothing."),
         option("--full", "With --dry-run: show everything, every value and every text."),
         option("--script", "With --dry-run: show only the text that the platform gets, as for sbatch."),
@@ -26,10 +29,20 @@ def make(help_text: str) -> Command:
     )
 
 
-def _call(plan: str, dry_run: bool, full: bool, script: bool, resolve: bool) -> int:
+def _call(
+    plan: str,
+    name: str | None,
+    tag: Sequence[str],
+    note: str | None,
+    dry_run: bool,
+    full: bool,
+    script: bool,
+    resolve: bool,
+) -> int:
     from nemo_runspec.paths import expanded
     from nemo_runspec.planning.codec import load_plan
-    from nemo_runspec.runner.apply import ready_saved
+    from nemo_runspec.plans.labels import labels_of
+    from nemo_runspec.runner.apply import ready_saved, relabelled
     from nemo_runspec.runner.run import run_plan
     from nemotron.cli.console import caller
     from nemotron.cli.resolve import check_resolve
@@ -37,7 +50,7 @@ def _call(plan: str, dry_run: bool, full: bool, script: bool, resolve: bool) -> 
 
     view = check_views([*((View.FULL,) if full else ()), *((View.SCRIPT,) if script else ())], dry_run)
     check_resolve(resolve, dry_run)
-    saved = load_plan(expanded(plan))
+    saved = relabelled(load_plan(expanded(plan)), labels_of(name, tag, note))
     if dry_run:
         _show(saved, view, resolve)
         return 0

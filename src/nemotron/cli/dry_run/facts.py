@@ -25,7 +25,15 @@ def title(plan: Plan) -> list[str]:
     return [
         paint(f"{plan.recipe.path}{config} on {where} ({plan.executor}, {plan.mode})", "bold"),
         f"job {plan.name} in {plan.job_dir}",
+        *_labels(plan),
     ]
+
+
+def _labels(plan: Plan) -> Iterator[str]:
+    if plan.labels.tags:
+        yield f"tags {', '.join(plan.labels.tags)}"
+    if plan.labels.note:
+        yield f"note {clean(plan.labels.note)}"
 
 
 def problems(plan: Plan, width: int | None = None) -> list[str]:

@@ -89,7 +89,7 @@ def _arrays(plans: list[Plan]) -> list[tuple[Batch, Sequence[Rendering]]]:
     from nemo_runspec.sweeps.model import new_group
     from nemo_runspec.sweeps.remote import renderings_of
 
-    return renderings_of(new_group(plans[0].recipe.path), plans)
+    return renderings_of(new_group(plans[0].labels, plans[0].recipe.path), plans)
 
 
 def _search_as_json(search: Search, example: Plan) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nemotron.cli.click import Command, Parameter, TyperOption
 from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.commands.jobs import act, cloud, complete, listing, logs, remote, remove, show, status
+from nemotron.cli.commands.jobs.selector import conditions, selecting
 from nemotron.cli.text import literal
 
 _JOB = "A job's name, the beginning or the last part of it, or 'last'; where that is a sweep, its newest job."
@@ -82,7 +83,7 @@ def make(help_text: str) -> Command:
     return group(
         "jobs",
         help_text,
-        command("list", _LIST, listing.call, *_filters(), *_amount(), as_json),
+        command("list", _LIST, selecting(listing.call), *conditions(), *_amount(), as_json),
         command(
             "show",
             _SHOW,
@@ -111,7 +112,7 @@ def make(help_text: str) -> Command:
         command(
             "ssh", _SSH, remote.ssh, _job(), option("--node", "The node, as the scheduler names it.", value="NODE")
         ),
-        command("rm", _RM, remove.call, _jobs(required=False), *_rm_options(), *_filters(since=False), as_json),
+        command("rm", _RM, selecting(remove.call), _jobs(required=False), *_rm_options(), *conditions(), as_json),
     )
 
 
@@ -123,28 +124,6 @@ def _jobs(*, required: bool = True) -> Parameter:
     return argument("jobs", _JOBS, complete=complete.jobs_and_groups, many=True, required=required)
 
 
-def _filters(*, since: bool = True) -> list[Parameter]:
-    state = TyperOption(
-        param_decls=["states", "--state"],
-        type=str,
-        multiple=True,
-        metavar="STATE",
-        help="Only jobs in this state; may be given again.",
-        shell_complete=complete.states,
-    )
-    found: list[Parameter] = [
-        state,
-        option("--recipe", "Only jobs of this recipe, or of all below it.", value="RECIPE", complete=complete.recipes),
-        option("--profile", "Only jobs on this profile.", value="PROFILE", complete=complete.profiles),
-        option("--group", "Only jobs of this sweep, or of the 'last'.", value="GROUP", complete=complete.groups),
-    ]
-    return (
-        [*found, option("--since", "Only jobs recorded within this time, such as 2h or 3d.", value="TIME")]
-        if since
-        else found
-    )
-
-
 def _amount() -> list[Parameter]:
     everything = TyperOption(
         param_decls=["everything", "--all"], type=bool, is_flag=True, default=False, help="All of them."
@@ -154,7 +133,6 @@ def _amount() -> list[Parameter]:
 
 def _rm_options() -> list[Parameter]:
     return [
-        option("--older-than", "Only jobs that have been over for longer, such as 30d.", value="TIME"),
         option("--force", "Also jobs whose state is unknown or whose record cannot be read."),
         option("--dry-run", "Say what would be removed; remove nothing."),
     ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore, Unreadable
     from nemo_runspec.records.index import Entry
     from nemo_runspec.sweeps.overview import Overview
+    from nemotron.cli.commands.jobs.selector import Conditions
 
 USUAL = 25
 """Lines without `--limit` and `--all`."""
@@ -44,26 +45,18 @@ class _Line:
 
 
 def call(
-    states: Sequence[str],
-    recipe: str | None,
-    profile: str | None,
-    group: str | None,
-    since: str | None,
+    wanted: Conditions,
     limit: int | None,
     everything: bool,
     as_json: bool,
 ) -> int:
     """Prints the list."""
-    from nemo_runspec.records.select import Filter, duration_of, select, states_of
     from nemo_runspec.sweeps.overview import Overview
 
     limit = _limit(limit, everything, as_json)
-    accepted = states_of(states)
-    age = duration_of(since, "--since") if since else None
     overview = Overview()
-    group = group_of(overview, group)
     known = overview.everything
-    found = select(known, Filter(accepted, recipe, profile, group, age), known_recipes)
+    found = wanted.select(overview)
     if as_json:
         print_json([_json_of(overview, entry) for entry in found[:limit]])
         return 0
@@ -71,31 +64,14 @@ def call(
         print("No jobs yet." if not known else f"No such jobs; {count(len(known), 'job')} without conditions.")
         return 0
     members = [entry for entry in found if not entry.is_sweep]
-    if group and members:
+    if wanted.group and members:
         _print_members(overview.job_store, members[:limit])
         _print_rest([_Line([entry]) for entry in members], limit)
         return 0
-    lines = _each(found) if states else _blocks(found)
+    lines = _each(found) if wanted.states else _blocks(found)
     _print(overview, lines[:limit])
     _print_rest(lines, limit)
     return 0
-
-
-def group_of(overview: Overview, word: str | None) -> str | None:
-    """The sweep that `--group` names. Raises `UserError` where `last` is none."""
-    if word != "last" or not overview.everything:
-        return word
-    entry = overview.one(word)
-    if not entry.is_sweep:
-        raise UserError(f"the newest is the job '{entry.name}', and no sweep", remedy="nemotron jobs list names them")
-    return entry.name
-
-
-def known_recipes() -> Iterable[str]:
-    """Paths of the recipes there are."""
-    from nemo_runspec.catalog import find_recipes
-
-    return [recipe.path for recipe in find_recipes()]
 
 
 def _limit(limit: int | None, everything: bool, as_json: bool) -> int | None:
@@ -155,7 +131,7 @@ def _row(record: JobRecord | Unreadable) -> tuple[str, ...]:
     where = record.profile or record.executor
     own = " ".join(record.overrides) if record.group else ""
     retried = f"retry of {record.retry_of}" if record.retry_of else ""
-    remark = _joined(own, record.reason or record.cause or retried)
+    remark = _joined(tagged(record.tags), own, record.reason or record.cause or retried or record.note)
     return (record.name, _state(record), short_time(record.created), took(record), where, remark)
 
 
@@ -171,6 +147,11 @@ def _member_row(record: JobRecord | Unreadable, common: frozenset[str]) -> tuple
         took(record),
         _joined(own, numbers(record.metrics), record.reason or record.cause),
     )
+
+
+def tagged(tags: Sequence[str]) -> str:
+    """Tags before a remark."""
+    return f"[{' '.join(tags)}]" if tags else ""
 
 
 def _state(record: JobRecord) -> str:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count
 from nemotron.cli.commands.jobs.formatting import print_json
-from nemotron.cli.commands.jobs.listing import group_of, known_recipes
 from nemotron.cli.commands.jobs.messages import say
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore, Unreadable
     from nemo_runspec.records.index import Entry
-    from nemo_runspec.records.select import Filter
     from nemo_runspec.sweeps.overview import Overview
+    from nemotron.cli.commands.jobs.selector import Conditions
 
 Found = tuple[list[str], list[str]]
 """Names of jobs, and names of sweeps."""
@@ -25,28 +23,20 @@ Found = tuple[list[str], list[str]]
 
 def call(
     jobs: Sequence[str],
-    older_than: str | None,
+    wanted: Conditions,
     force: bool,
     dry_run: bool,
-    states: Sequence[str],
-    recipe: str | None,
-    profile: str | None,
-    group: str | None,
     as_json: bool,
 ) -> int:
     """Removes jobs that are over."""
-    from nemo_runspec.records.select import Filter, duration_of, states_of
     from nemo_runspec.sweeps.overview import Overview
 
-    older = duration_of(older_than, "--older-than") if older_than else None
-    wanted = Filter(states_of(states), recipe, profile, group, older=older)
     if bool(jobs) != wanted.empty:
         raise UserError(
             "jobs are removed by their names, or by conditions, one of the two",
             remedy="nemotron jobs rm JOB…, or nemotron jobs rm --older-than 30d --state failed",
         )
     overview = Overview()
-    wanted = replace(wanted, group=group_of(overview, group))
     unasked: set[str] = set()
     names, sweeps = _named(overview, jobs, force) if jobs else _meeting(overview, wanted, force, unasked)
     cleared = _cleared(overview.job_store, names) if not dry_run else set()
@@ -105,15 +95,13 @@ def _asked_again(store: JobStore, entries: Iterable[Entry]) -> tuple[dict[str, J
     return now, unasked
 
 
-def _meeting(overview: Overview, wanted: Filter, force: bool, unasked: set[str]) -> Found:
+def _meeting(overview: Overview, wanted: Conditions, force: bool, unasked: set[str]) -> Found:
     """The jobs that meet the conditions and are over; the sweeps that do, where none of their jobs is left then.
 
     Args:
         unasked: gets the names of jobs that are left because they are lost, and cannot be asked about now.
     """
-    from nemo_runspec.records.select import select
-
-    found = select(overview.everything, wanted, known_recipes)
+    found = wanted.select(overview)
     free = [entry for entry in found if entry.over or (force and entry.state == "unknown")]
     asked, troubles = _asked_again(overview.job_store, free)
     free = [entry for entry in free if entry.name not in asked or asked[entry.name].over]

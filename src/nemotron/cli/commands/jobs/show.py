@@ -64,6 +64,8 @@ def _what(record: JobRecord) -> list[tuple[str, str]]:
     where = f"profile {record.profile}" if record.profile else "this machine"
     return [
         ("recipe", f"{record.recipe}{config}"),
+        ("note", record.note),
+        ("tags", ", ".join(record.tags)),
         ("where", f"{where} ({record.executor}, {record.mode}), from {record.user}@{record.host}:{record.cwd}"),
         ("command", shlex.join(record.argv)),
         ("sweep", record.group or ""),

@@ -1,8 +1,6 @@
-"""Text for people: counts and sizes in words, one line of anything, columns. No colour: that is the terminal's."""
+"""Text for people: counts and sizes in words, one line of anything. No colour: that is the terminal's."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -22,6 +20,14 @@ def shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: max(0, longest - 1)].rstrip()}…"
 
 
+def first_words(text: str, longest: int) -> str:
+    """The text, cut between words to so many characters with an ellipsis; a word that is too long by itself is cut."""
+    if len(text) <= longest:
+        return text
+    head, space, _ = text[: max(0, longest - 1)].rpartition(" ")
+    return f"{head.rstrip()} …" if space and head.strip() else shorten(text, longest)
+
+
 def size(count: float) -> str:
     """A number of bytes in decimal units: `812 B`, `23.1 kB`."""
     value, unit = float(count), 0
@@ -34,15 +40,3 @@ def size(count: float) -> str:
 def count(number: int, noun: str) -> str:
     """`1 file`, `2 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def columns(rows: Iterable[Sequence[str]], *, indent: str = "  ") -> list[str]:
-    """Rows in aligned columns. The last column is not padded and nothing is cut."""
-    rows = [list(row) for row in rows]
-    if not rows:
-        return []
-    widths = [max((len(row[i]) for row in rows if i < len(row)), default=0) for i in range(max(map(len, rows)))]
-    return [
-        (indent + "  ".join([*(cell.ljust(widths[i]) for i, cell in enumerate(row[:-1])), row[-1]])).rstrip()
-        for row in rows
-    ]

@@ -257,7 +257,7 @@ def test_rm_by_force(jobs, nemotron):
 def test_colour_only_on_a_terminal(jobs, nemotron, monkeypatch):
     assert "\x1b" not in nemotron("jobs", "list").out + nemotron("jobs", "show", "a-ended").out
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b[31mfailed\x1b[0m 3" in nemotron("jobs", "list").out
+    assert "\x1b[31mfailed 3\x1b[0m" in nemotron("jobs", "list").out
 
 
 def test_what_drives_a_terminal_is_not_passed_on(jobs, nemotron):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +18,8 @@ from nemo_runspec.sweeps.table import Table, TableRow, make_table, number, short
 from nemo_runspec.text import clean, count, one_line
 from nemotron.cli.commands.jobs.formatting import coloured, print_json, took
 from nemotron.cli.sweep_display import COLOURS, first_line
-from nemotron.cli.text import paint, table
+from nemotron.cli.tables import Cell, Styled, table_width
+from nemotron.cli.text import paint, table, terminal_width
 
 _CAUSES = 5
 _CELL = 40
@@ -96,16 +96,15 @@ def _what_there_is(compared: Table) -> str:
 def _table(compared: Table) -> list[str]:
     names = short_names(compared.keys)
     metrics = list(compared.metrics)
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    room = terminal_width()
     while True:
         head = ["", "#", *map(_cell, names.values()), *map(_cell, metrics), "STATE", "TIME", "JOB"]
         rows = [_row(row, metrics) for row in compared.rows]
-        lines = table([head, *rows], indent="")
-        if room is None or len(metrics) < 2 or max(map(len, lines)) <= room:
+        if room is None or len(metrics) < 2 or table_width([head, *rows]) <= room:
             break
         metrics.pop()  # all of them are in the CSV
-    painted = [_painted(line, row) for line, row in zip(lines[1:], compared.rows, strict=True)]
-    return [paint(lines[0], "bold"), *painted]
+    painted = [_painted(cells, row) for cells, row in zip(rows, compared.rows, strict=True)]
+    return table([[Styled(cell, "bold") for cell in head], *painted], indent="")
 
 
 def _row(row: TableRow, metrics: Sequence[str]) -> list[str]:
@@ -123,12 +122,11 @@ def _cell(text: str) -> str:
     return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
 
 
-def _painted(line: str, row: TableRow) -> str:
+def _painted(cells: Sequence[str], row: TableRow) -> list[Cell]:
     if row.best:
-        return paint(line, "green")
-    state = row.member.state
-    before, found, after = line.rpartition(state)  # the job's name holds no state
-    return f"{before}{paint(found, COLOURS.get(state, 'dim'))}{after}"
+        return [Styled(cell, "green") for cell in cells]
+    *before, state, time, job = cells
+    return [*before, Styled(state, COLOURS.get(state, "dim")), time, job]
 
 
 def _summary(sweep: Sweep, compared: Table) -> str:

@@ -1,14 +1,15 @@
-"""Text on a terminal: colour only where one is wanted, nothing wrapped."""
+"""Text on a terminal: colour only where one is wanted, tables that fit it."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from nemo_runspec.text import columns
+from nemotron.cli.tables import Cell, Styled, laid_out
 
 _CODES = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "bold": "1", "dim": "2"}
 
@@ -32,14 +33,17 @@ def literal(text: str) -> str:
     return re.sub(r"(\\*)(\[[a-zA-Z#/@][^\[]*?\])", r"\1\1\\\2", text)
 
 
-def table(rows: Iterable[Sequence[str]], *, indent: str = "  ", dim_last: bool = False) -> list[str]:
-    """Rows in aligned columns, as `nemo_runspec.text.columns`. `dim_last`: the last column in a fainter colour."""
-    rows = [list(row) for row in rows]
-    lines = columns(rows, indent=indent)
-    if not dim_last:
-        return lines
-    return [_dim_end(line, row[-1].rstrip()) for line, row in zip(lines, rows, strict=True)]
+def terminal_width() -> int | None:
+    """Columns of the terminal, None where the output goes elsewhere and there is no such limit. COLUMNS is obeyed."""
+    if os.environ.get("COLUMNS") or sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    return None
 
 
-def _dim_end(line: str, end: str) -> str:
-    return line.removesuffix(end) + paint(end, "dim") if end else line
+def table(rows: Iterable[Sequence[Cell]], *, indent: str = "  ") -> list[str]:
+    """Rows in aligned columns, wrapped between words where the terminal has no room for them (`tables`)."""
+    return [_painted(line) for lines in laid_out(rows, terminal_width(), len(indent)) for line in lines]
+
+
+def _painted(line: Sequence[Cell]) -> str:
+    return "".join(paint(cell.text, cell.style) if isinstance(cell, Styled) else cell for cell in line).rstrip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,8 @@ from nemo_runspec.text import count, one_line
 from nemotron.cli import complete
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
-from nemotron.cli.commands.jobs.formatting import print_json, terminal_width
-from nemotron.cli.text import paint
+from nemotron.cli.commands.jobs.formatting import print_json
+from nemotron.cli.text import paint, table
 
 if TYPE_CHECKING:
     from nemo_runspec.check import Check
@@ -93,21 +92,11 @@ def _shown(checks: Iterable[Check]) -> Iterator[Check]:
 def _lines(check: Check) -> Iterator[str]:
     mark, word, colour = _MARKS[check.verdict]
     sign = mark if _encodes("✓✗…") else word.ljust(4)
-    width = terminal_width()
-    lead = f"  {sign} {check.name.ljust(_NAME)} "
-    first, *rest = _wrapped(one_line(check.seen), lead, width)
+    mend = f"{_LEAD.get(check.verdict, '')}: {one_line(check.mend)}" if check.mend else ""
+    rows = [(f"{sign} {check.name.ljust(_NAME)}", one_line(check.seen)), *([("", mend)] if mend else [])]
+    first, *rest = table(rows)
     yield first.replace(f"  {sign} ", f"  {paint(sign, colour)} ", 1)
     yield from rest
-    if check.mend:
-        yield from _wrapped(one_line(check.mend), f"{' ' * len(lead)}{_LEAD.get(check.verdict, '')}: ", width)
-
-
-def _wrapped(text: str, lead: str, width: int | None) -> list[str]:
-    """The text behind its lead, further lines below its beginning; words are never broken."""
-    if width is None or len(lead) + 20 > width:
-        return [lead + text]
-    wrap = textwrap.TextWrapper(width, lead, " " * len(lead), break_long_words=False, break_on_hyphens=False)
-    return wrap.wrap(text) or [lead.rstrip()]
 
 
 def _encodes(signs: str) -> bool:

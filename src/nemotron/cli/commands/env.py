@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.field import TYPES, Field
 from nemo_runspec.paths import expanded
 from nemo_runspec.profiles.envfile import EnvFile, load_env_file
 from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file
@@ -17,7 +16,9 @@ from nemo_runspec.profiles.load import owner_warning
 from nemo_runspec.text import clean, count
 from nemotron.cli import complete
 from nemotron.cli.click import Command
+from nemotron.cli.commands import env_fields
 from nemotron.cli.commands.build import argument, command, group, option
+from nemotron.cli.tables import Styled
 from nemotron.cli.text import paint, table
 
 
@@ -27,11 +28,14 @@ def make(help_text: str) -> Command:
     path = argument("path", "An env.toml or a recipes/ that was found, and refused.")
     file = argument("file", "An env file; by default the one in force.", required=False)
     profile = argument("profile", "A profile of the env file in force.", complete=complete.profiles)
-    executor = argument(
-        "executor",
-        "The value of 'executor' in a profile, such as slurm.",
-        complete=complete.executors,
+    words = argument(
+        "words",
+        "An executor, such as slurm, and words that a key's name or meaning has; both may be left out.",
+        complete=env_fields.complete_words,
+        many=True,
+        required=False,
     )
+    words.metavar = "[EXECUTOR] [TEXT]..."
     return group(
         "env",
         help_text,
@@ -45,7 +49,13 @@ def make(help_text: str) -> Command:
         command("schema", "The JSON Schema of env.toml, for editors.", _schema),
         command("example", "An env.toml to begin with: nemotron env example > env.toml", _example),
         command("trust", "Obey an env file or a recipe folder that somebody else can write.", _trust, path),
-        command("fields", "Every field a profile of one executor may have.", _fields, executor, as_json),
+        command(
+            "fields",
+            env_fields.HELP,
+            env_fields.call,
+            words,
+            as_json,
+        ),
     )
 
 
@@ -120,7 +130,7 @@ def _show(profile: str, as_json: bool) -> int:
         print(json.dumps({"name": profile, "chain": found.chain, "values": values}, indent=2, ensure_ascii=False))
         return 0
     print(paint(f"{profile}  ({' -> '.join(found.chain)})", "bold"))
-    print("\n".join(table([(k, f"= {_plain(v)}", s) for k, v, s in rows], dim_last=True)))
+    print("\n".join(table([(k, f"= {_plain(v)}", Styled(s, "dim")) for k, v, s in rows])))
     for line in (*found.warnings, *(f"before submission: {line}" for line in found.unfilled())):
         print(paint(f"  {line}", "yellow"))
     return 0
@@ -156,36 +166,6 @@ def _example() -> int:
 
     print((builtin_templates() / "env.toml.example").read_text(encoding="utf-8"), end="")
     return 0
-
-
-def _fields(executor: str, as_json: bool) -> int:
-    from nemo_runspec.profiles.fieldset import fields_of
-
-    fields = list(fields_of(executor).fields.values())
-    if as_json:
-        print(json.dumps([_field_json(f) for f in fields], indent=2))
-        return 0
-    rows = [(", ".join((f.name, *f.aliases)), TYPES[f.type].title, _default(f), f.help) for f in fields]
-    print("\n".join(table(rows)))
-    return 0
-
-
-def _field_json(field: Field) -> dict[str, Any]:
-    return {
-        "name": field.name,
-        "aliases": list(field.aliases),
-        "type": field.type,
-        "default": field.default,
-        "required": field.required,
-        "choices": list(field.choices),
-        "help": field.help,
-    }
-
-
-def _default(field: Field) -> str:
-    if field.required:
-        return "required"
-    return "" if field.default is None else f"default {_plain(field.default)}"
 
 
 def _plain(value: Any) -> str:

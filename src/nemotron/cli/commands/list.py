@@ -8,6 +8,7 @@ from typing import Any
 from nemo_runspec.catalog import Recipe, find_recipes
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
+from nemotron.cli.tables import Cell, Styled
 from nemotron.cli.text import paint, table
 
 
@@ -38,16 +39,16 @@ def _call(prefix: str | None, as_json: bool) -> int:
     return 0
 
 
-def _rows(recipe: Recipe) -> list[tuple[str, ...]]:
+def _rows(recipe: Recipe) -> list[tuple[Cell, ...]]:
     problem = _problem(recipe)
     if problem:
         first, *rest = problem.splitlines()
         return [
-            (f"nemotron {recipe.command}", "", paint(f"cannot be read: {first}", "red")),
+            (f"nemotron {recipe.command}", "", Styled(f"cannot be read: {first}", "red")),
             *(("", "", r) for r in rest),
         ]
-    said = f"{recipe.spec.description} {paint('(hides the built-in one)', 'yellow')}" if recipe.hides else ""
-    return [(f"nemotron {recipe.command}", ",".join(recipe.configs()), said or recipe.spec.description)]
+    hides = " (hides the built-in one)" if recipe.hides else ""
+    return [(f"nemotron {recipe.command}", ", ".join(recipe.configs()), f"{recipe.spec.description}{hides}")]
 
 
 def _problem(recipe: Recipe) -> str | None:

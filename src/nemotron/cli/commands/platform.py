@@ -11,7 +11,8 @@ from nemotron.cli import complete
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.commands.jobs.formatting import fitted, print_json
-from nemotron.cli.text import literal, paint
+from nemotron.cli.tables import Styled
+from nemotron.cli.text import literal, table
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.base import Backend
@@ -116,9 +117,8 @@ def _print(listing: Listing, found: Iterable[Mapping[str, Any]]) -> None:
     if not rows:
         print(f"no {listing.name.replace('-', ' ')}")
         return
-    first, *lines = fitted([tuple(listing.columns), *rows])
-    print(paint(first, "bold"))
-    print("\n".join(lines))
+    first, *others = fitted([tuple(listing.columns), *rows])
+    print("\n".join(table([[Styled(cell, "bold") for cell in first], *others], indent="")))
 
 
 def _cell(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -12,8 +11,9 @@ from nemo_runspec.diagnosis.display import platform_of, rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.record import code_and_why
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.formatting import coloured, print_json, print_table, short_time, terminal_width
+from nemotron.cli.commands.jobs.formatting import coloured, print_json, print_table, short_time
 from nemotron.cli.commands.jobs.messages import said_when_slow
+from nemotron.cli.text import table
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.provider import Event, Provider, Replica
@@ -29,6 +29,7 @@ _OTHERWISE: Mapping[str, str] = {
 }
 """Where the same is to be had for a job whose platform has no such thing."""
 
+_LABEL = len("what to do")
 _VERDICT = ("kind", "what", "evidence", "remedy")
 
 
@@ -89,18 +90,8 @@ def diagnose(job: str, as_json: bool) -> int:
     print(_headline(record))
     rows = [("kind", str(verdict.get("kind") or "not known")), *rows_of(verdict)] if any(verdict.values()) else []
     rows = rows or [("diagnosis", _nothing(record, seen))]
-    wide = max(len("what to do"), *(len(label) for label, _ in rows))
-    print("\n".join(line for label, text in rows for line in _wrapped(label.ljust(wide), one_line(text))))
+    print("\n".join(table((label.ljust(_LABEL), one_line(text)) for label, text in rows)))
     return 0
-
-
-def _wrapped(label: str, text: str) -> list[str]:
-    """A row of two columns, the second one as wide as the terminal has room for."""
-    lead = f"  {label}  "
-    width = terminal_width()
-    if width is None or width < len(lead) + 20:
-        return [lead + text]
-    return textwrap.wrap(text, width, initial_indent=lead, subsequent_indent=" " * len(lead), break_on_hyphens=False)
 
 
 def _asked(job: str) -> tuple[JobStore, JobRecord]:

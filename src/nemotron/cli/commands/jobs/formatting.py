@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.text import one_line, shorten
-from nemotron.cli.text import paint, table
+from nemo_runspec.text import first_words, one_line
+from nemotron.cli.tables import Cell, Styled, table_width
+from nemotron.cli.text import paint, table, terminal_width
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, Unreadable
@@ -71,19 +69,22 @@ def print_table(
     Args:
         spare: columns to be left out, the first one first, where the last column has no room beside them.
     """
-    first, *lines = fitted([head, *rows], spare)
-    print(paint(first, "bold"))
-    start = first.index(head[1])  # a name may hold the word too
-    for line, state in zip(lines, states, strict=True):
-        print(line[:start] + coloured(line[start:], state))
+    first, *others = fitted([head, *rows], spare)
+    shown = [_with_colour(row, state) for row, state in zip(others, states, strict=True)]
+    print("\n".join(table([[Styled(cell, "bold") for cell in first], *shown], indent="")))
 
 
-def fitted(rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> list[str]:
-    """The table's lines. The last column, a remark, is cut or left out where this terminal has no room for it."""
+def _with_colour(row: Sequence[str], state: str) -> list[Cell]:
+    if state not in COLOURS or len(row) < 2:
+        return list(row)
+    return [row[0], Styled(row[1], COLOURS[state]), *row[2:]]
+
+
+def fitted(rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> Sequence[Sequence[str]]:
+    """The rows on one line each; the last column, a remark, is cut or left out where the terminal has no room."""
     width = terminal_width()
-    lines = table(rows, indent="")
-    if width is None or all(len(line) <= width for line in lines):
-        return lines
+    if width is None or table_width(rows) <= width:
+        return rows
     wanted = min(max(len(row[-1]) for row in rows), _GOOD_NOTE)
     for name in spare:
         if _room(rows, width) < wanted:
@@ -91,20 +92,13 @@ def fitted(rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> list[str
             rows = [[*row[:column], *row[column + 1 :]] for row in rows]
     room = _room(rows, width)
     if room < _LEAST_NOTE:
-        return table([row[:-1] for row in rows], indent="")
-    return table([[*row[:-1], shorten(row[-1], room)] for row in rows], indent="")
+        return [row[:-1] for row in rows]
+    return [[*row[:-1], first_words(row[-1], room)] for row in rows]
 
 
 def _room(rows: Sequence[Sequence[str]], width: int) -> int:
     """Characters the last column has."""
-    return width - max(len(line) for line in table([row[:-1] for row in rows], indent="")) - _SEPARATOR
-
-
-def terminal_width() -> int | None:
-    """Columns of the terminal, None where the output goes elsewhere and there is no such limit."""
-    if os.environ.get("COLUMNS") or sys.stdout.isatty():
-        return shutil.get_terminal_size().columns
-    return None
+    return width - table_width([row[:-1] for row in rows]) - _SEPARATOR
 
 
 def coloured(text: str, state: str) -> str:

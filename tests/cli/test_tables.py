@@ -1,0 +1,145 @@
+"""Tables fit the terminal and break no word that has room; where the output goes elsewhere a row is a line."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from contextlib import suppress
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nemotron.cli.tables import Styled, display_width, laid_out, text_of, wrapped
+
+WORD = st.text(st.sampled_from("abcdef/._=-é日本ü"), min_size=1, max_size=40)
+TEXT = st.lists(WORD, max_size=12).map(" ".join)
+ROWS = st.integers(1, 6).flatmap(
+    lambda count: st.lists(st.lists(TEXT, min_size=count, max_size=count), min_size=1, max_size=6)
+)
+HANG = 4
+
+
+def lines_of(rows, width, indent=2):
+    return [["".join(map(text_of, line)).rstrip() for line in row] for row in laid_out(rows, width, indent)]
+
+
+@given(ROWS, st.integers(20, 160))
+@example([["a", "b" * 15, "c d"]], 20)
+@example([["name of it", "x", "日" * 30, "end"]], 30)
+def test_no_line_is_too_long_and_no_word_broken_that_has_room(rows, width):
+    for row, lines in zip(rows, lines_of(rows, width), strict=True):
+        assert all(display_width(line) <= width for line in lines), lines
+        shown = " ".join(lines).split()
+        for word in " ".join(row).split():
+            if display_width(word) <= width - 2 - HANG:
+                assert word in shown, (word, lines)
+        assert "".join(sorted("".join(row).replace(" ", ""))) == "".join(sorted("".join(shown))), "nothing is lost"
+
+
+@given(ROWS)
+def test_elsewhere_a_row_is_one_line(rows):
+    assert all(len(lines) == 1 for lines in lines_of(rows, None))
+
+
+@given(ROWS)
+def test_what_fits_is_aligned(rows):
+    """Every cell of a column begins where the others do."""
+    lines = [line for [line] in laid_out([[text or "x" for text in row] for row in rows], 100_000)]
+    starts = {tuple(display_width("".join(map(text_of, line[:n]))) for n in range(1, len(line), 2)) for line in lines}
+    assert len(starts) == 1
+
+
+@given(TEXT, st.integers(1, 60))
+def test_a_text_is_wrapped_between_words(text, room):
+    lines = wrapped(text, room)
+    assert " ".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(display_width(line) <= room or len(line) == 1 for line in lines)
+
+
+def test_a_style_goes_on_in_the_next_line():
+    [first, second] = laid_out([["a", Styled("one two", "red")]], 8)[0]
+    assert (first[-1], second[-1]) == (Styled("one", "red"), Styled("two", "red"))
+
+
+def test_a_word_that_is_too_long_for_its_column_stands_across():
+    rows = [["key", "= short", "env.toml:3"], ["path", f"= {'x' * 30}", "env.toml:12"]]
+    assert lines_of(rows, 44)[1] == ["  path  = " + "x" * 30, " " * 33 + "env.toml:12"]
+
+
+@pytest.fixture
+def screen(project):
+    """`screen(*words, columns=)`: what a command shows on a terminal, without colours."""
+
+    def run(*words, columns, rows=2000):
+        keyboard, inside = pty.openpty()
+        fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        child = subprocess.Popen(
+            [sys.executable, "-m", "nemotron", *words],
+            cwd=project.folder,
+            env=project.environment(TERM="xterm"),
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+        )
+        os.close(inside)
+        seen = b""
+        with suppress(OSError):  # EIO: nobody has the terminal open any more
+            while block := os.read(keyboard, 1 << 16):
+                seen += block
+        os.close(keyboard)
+        child.wait(timeout=60)
+        return re.sub(r"\x1b\[[0-9;]*m", "", seen.decode()).replace("\r\n", "\n")
+
+    return run
+
+
+SCREENS = [
+    ("list",), ("env", "fields", "slurm"), ("env", "fields"), ("env", "fields", "timeout"), ("env", "list"),
+    ("env", "show", "my-cluster"), ("doctor",),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("words", SCREENS, ids=" ".join)
+def test_screens(project, nemotron_process, screen, words, columns):
+    """The words of a row on a terminal are those of the same row elsewhere, in order and whole."""
+    seen, elsewhere = screen(*words, columns=columns), nemotron_process(*words).out
+    assert max(map(len, seen.splitlines())) <= columns
+    longest = columns - 2 - HANG
+    whole = {word for word in elsewhere.split() if len(word) <= longest}
+    assert whole <= set(seen.split())
+    if words[0] != "doctor":
+        assert sorted("".join(seen.split())) == sorted("".join(elsewhere.split()))
+
+
+def test_a_search_of_the_keys(project, nemotron):
+    out = nemotron("env", "fields", "timeout").succeeds().out
+    assert "queue_timeout" in out
+    assert "Number of nodes" not in out
+    only = nemotron("env", "fields", "slurm", "stall").succeeds().out
+    assert ("stall_action" in only, "queue_timeout" in only) == (True, False)
+    assert "packager_include_submodules" in nemotron("env", "fields", "include_submodules").succeeds().out, "an alias"
+    found = nemotron("env", "fields", "slurm", "--json").succeeds().json
+    assert {"name", "type", "default", "topic", "executors"} <= set(found[0])
+
+
+def test_every_key_has_a_topic(project, nemotron):
+    """A key without one is found below the last title; a topic names no key that is gone."""
+    from nemotron.cli.commands.env_fields import TOPICS
+
+    found = nemotron("env", "fields", "--json").succeeds().json
+    known = {key["name"] for key in found}
+    assert {name for names in TOPICS.values() for name in names} <= known
+
+
+def test_nothing_is_about_it(project, nemotron):
+    nemotron("env", "fields", "slrum").refuses("no key of a profile is about 'slrum'", "did you mean 'slurm'?")
+    nemotron("env", "fields", "docker", "partition").refuses("no key of executor 'docker'", "executors: ")

@@ -223,6 +223,31 @@ def test_an_override_that_does_not_fit(recipe, override, words):
     assert caught.value.where or caught.value.remedy, str(caught.value)
 
 
+@pytest.mark.parametrize("value", ["abc", "10k", "auto", "1e", "0x10", "/a/b"])
+def test_a_word_where_a_number_was(recipe, value):
+    """On the way without Hydra and on Hydra's; a number that is meant gets through, and so does a word that is."""
+    for more in ((), ("list=[1]",)):
+        with pytest.raises(UserError, match="ratio is a number") as caught:
+            planned(f"ratio={value}", *more)
+        assert caught.value.remedy.endswith(f"++ratio={value}")
+        assert planned(f"++ratio={value}", *more).config["ratio"] == value
+        for key in ("list.0", "train.seed"):  # an element, an interpolation
+            with pytest.raises(UserError, match=f"{key} is a number"):
+                planned(f"{key}={value}", *more)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "ratio=1e-3", "ratio=.5", "ratio=1_000", "ratio=null", "ratio=${train.steps}",
+        "ratio=[1,2]", "ratio={a:1}", "ratio='abc'", "ratio=str(5)", "ratio=true", "flag=abc", "text=1", "nothing=abc",
+        "train.name=x", "+new=abc",
+    ],
+)  # fmt: skip
+def test_what_may_stand_where_something_else_was(recipe, override):
+    planned(override)
+
+
 def label(made: Any, path: str) -> str:
     return made.sources[path].label().removeprefix("recipes/mine/train/")
 

@@ -32,6 +32,10 @@ def test_the_offered_spelling_is_exactly_the_text(value):
         parse_override(f"key={value}")
     except UserError as error:
         assert error.where == "command line"
+        if error.remedy.startswith("close it, "):  # a list or a table that was begun
+            assert value[0] in "[{"
+            parse_override(shlex.split(error.remedy.partition(": ")[2])[0])
+            return
         assert error.remedy.startswith("quote it: "), (value, error.remedy)
         assert OverridesParser.create().parse_override(pasted(error.remedy)).value() == value
 
@@ -46,6 +50,20 @@ def test_values_people_type(value):
         assert not isinstance(parsed.value(), str) or parsed.value() == value
     except UserError as error:
         assert OverridesParser.create().parse_override(pasted(error.remedy)).value() == value
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"),
+    [
+        ("k=[1,2", "k=[1,2]"), ("k=[1,", "k=[1]"), ("k={a:1", "k={a:1}"), ("+k=[[1,2],{a: b", "+k=[[1,2],{a: b}]"),
+        ("k=['a b", "k=['a b']"), ("k=[a,b", "k=[a,b]"), ("k=[\"]", "k=[\"]\"]"),
+    ],
+)  # fmt: skip
+def test_a_list_that_the_shell_has_cut(text, closed):
+    with pytest.raises(UserError, match="a bracket is left open") as caught:
+        parse_override(text)
+    assert shlex.split(caught.value.remedy.partition(": ")[2]) == [closed]
+    parse_override(closed)
 
 
 @pytest.mark.parametrize("text", ["", "=", "=x", "key", "a b=c", "+", "~", "+=1", "a..b=1", "1a=x", "\x00=1", "a=\x00"])

@@ -7,6 +7,7 @@ its file source is used; and all of Hydra where nothing is asked of it (`plain.p
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -177,6 +178,7 @@ class Composition:
 
     def _set(self, setting: Setting) -> bool:
         """Whether the value fits, which is then set as Hydra does it."""
+        self._refuse_word(setting.text, setting.key, setting.value)
         try:
             OmegaConf.update(self.cfg, setting.key, setting.value, merge=True)
         except (OmegaConfBaseException, ValueError, TypeError):
@@ -191,6 +193,8 @@ class Composition:
         text, key = override.input_line or "", override.key_or_group
         if override.is_delete() and self._delete_null(key):
             return
+        if not (override.is_delete() or override.is_add() or override.is_force_add()):
+            self._refuse_word(text, key, override.value())
         try:
             ConfigLoaderImpl._apply_overrides_to_config([override], self.cfg)
         except (ConfigCompositionException, OmegaConfBaseException, ValueError, TypeError) as error:
@@ -202,6 +206,23 @@ class Composition:
         leaves = flatten(value, f"{key}.") if isinstance(value, dict) else (key,)
         for path in leaves:
             self._own(path, Source(Layer.CLI, text=text))
+
+    def _refuse_word(self, text: str, key: str, value: Any) -> None:
+        """Refuses a bare word where a number was; what is below `run` has its own check.
+
+        A text in quotes is meant, and so is one with an interpolation.
+        """
+        if not isinstance(value, str) or value != text.partition("=")[2].strip() or _at_or_below(key, "run"):
+            return
+        if "${" in value or value == "???":
+            return
+        before = OmegaConf.select(self.cfg, key, throw_on_missing=False, throw_on_resolution_failure=False)
+        if isinstance(before, (int, float)) and not isinstance(before, bool):
+            raise UserError(
+                f"{key} is a number ({before!r}), and '{value}' is none",
+                where="command line",
+                remedy=f"give a number; where a word is meant: {shlex.quote(f'++{text}')}",
+            )
 
     def _delete_null(self, key: str) -> bool:
         """Removes a key whose value is null. Hydra 1.3 takes such a key for one that does not exist."""

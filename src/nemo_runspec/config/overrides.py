@@ -32,11 +32,7 @@ def parse_override(text: str, loader: Any = None) -> Override:
     try:
         override = OverridesParser.create().parse_override(text)
     except (HydraException, RecursionError, ValueError) as error:  # ValueError: a number of 5,000 digits
-        raise UserError(
-            f"cannot read the override {text!r}: {_first_line(error)}",
-            where="command line",
-            remedy=_quoted_spelling(text) or "overrides are key=value, +new=value or ~gone",
-        ) from None
+        raise _unreadable(text, _first_line(error)) from None
     override.config_loader = loader
     return override
 
@@ -113,19 +109,65 @@ def _sweep_values(override: Override, text: str, largest: int) -> list[str]:
     return values
 
 
-def _quoted_spelling(text: str) -> str | None:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
+def _unreadable(text: str, why: str) -> UserError:
+    """The error for an override that Hydra's grammar does not take."""
+    closed = _closed(text)
+    if closed:
+        why, remedy = "a bracket is left open", f"close it, in quotes for the shell: {shlex.quote(closed)}"
+    else:
+        remedy = _quoted_spelling(text) or "overrides are key=value, +new=value or ~gone"
+    return UserError(f"cannot read the override {text!r}: {why}", where="command line", remedy=remedy)
 
+
+_OPENED = {"[": "]", "{": "}", "(": ")"}
+
+
+def is_open(value: str) -> bool:
+    """Whether a value ends within a bracket or a quote: the shell took what stood behind, or it was forgotten."""
+    return bool(_left_open(value))
+
+
+def _left_open(value: str) -> str:
+    """What would close the brackets and the quote that a value leaves open, in order."""
+    closing, quote = "", ""
+    for before, char in zip(" " + value, value, strict=False):
+        if quote:
+            quote = "" if char == quote and before != "\\" else quote
+        elif char in "\"'":
+            quote = char
+        elif char in _OPENED:
+            closing = _OPENED[char] + closing
+        elif closing[:1] == char:
+            closing = closing[1:]
+    return quote + closing
+
+
+def _closed(text: str) -> str:
+    """The same list or table with what would close it; '' where none is left open, or that would not do."""
+    value = text.partition("=")[2]
+    if value[:1] not in ("[", "{") or not is_open(value):
+        return ""
+    closed = text.rstrip(", ") + _left_open(value)
+    return closed if _value_of(closed) is not None else ""
+
+
+def _quoted_spelling(text: str) -> str | None:
     key, equals, value = text.partition("=")
     if not equals or not _KEY.match(key):
         return None
     spelling = quoted(key, value)
+    return f"quote it: {shlex.quote(spelling)}" if _value_of(spelling) == value else None
+
+
+def _value_of(text: str) -> Any:
+    """The value of an override, None where it cannot be read."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
     try:
-        parsed: Any = OverridesParser.create().parse_override(spelling).value()
-    except (HydraException, RecursionError):
+        return OverridesParser.create().parse_override(text).value()
+    except (HydraException, RecursionError, ValueError):
         return None
-    return f"quote it: {shlex.quote(spelling)}" if parsed == value else None
 
 
 def quoted(key: str, value: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typer import Abort, Exit
 from typer._click.core import Command, Context, Parameter
-from typer._click.exceptions import ClickException
+from typer._click.exceptions import ClickException, NoSuchOption
 from typer._click.shell_completion import CompletionItem
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
@@ -18,6 +18,7 @@ __all__ = [
     "CompletionItem",
     "Context",
     "Exit",
+    "NoSuchOption",
     "Parameter",
     "TyperArgument",
     "TyperCommand",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from nemo_runspec.plans.labels import Labels, labels_of
 from nemotron.cli import complete
 from nemotron.cli.click import Parameter, TyperArgument, TyperOption
 from nemotron.cli.views import View
+from nemotron.cli.words import check_overrides
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,13 @@ def _parameter(option: OptionSpec, *, many: bool) -> Parameter:
     )
 
 
-def read_invocation(values: dict[str, Any], args: tuple[str, ...]) -> Invocation:
+def read_invocation(
+    values: dict[str, Any], args: tuple[str, ...], configs: Callable[[], Sequence[str]] = tuple
+) -> Invocation:
     """The parsed values as an `Invocation`.
+
+    Args:
+        configs: the names of the recipe's configs.
 
     Raises:
         UserError: `--run` with `--batch`, an option given twice or with an option in the place of its value, a
@@ -147,8 +153,7 @@ def read_invocation(values: dict[str, Any], args: tuple[str, ...]) -> Invocation
     given: dict[str, Any] = {o.key: _given(o, values.get(o.key) or ()) for o in RECIPE_OPTIONS if o.value}
     given |= {o.key: bool(values.get(o.key)) for o in RECIPE_OPTIONS if not o.value}
     overrides = tuple(values.get("overrides") or ())
-    for text in overrides:
-        _check_override(text)
+    check_overrides(overrides, configs)
     invocation = Invocation(**given, overrides=overrides, args=args)
     if invocation.run is not None and invocation.batch is not None:
         raise UserError(
@@ -172,14 +177,3 @@ def _value(option: OptionSpec, text: str) -> str:
             f"{option.long} needs a value, and what follows it is {text!r}", remedy=f"{option.long} {option.value}"
         )
     return text
-
-
-def _check_override(text: str) -> None:
-    if ("=" in text and not text.startswith("=")) or text.startswith("~"):
-        return
-    raise UserError(
-        f"'{text}' is neither an option nor an override",
-        where="command line",
-        remedy="overrides are key=value; a profile is named with --run NAME, a config with -c NAME; "
-        "arguments for the script itself come after --",
-    )

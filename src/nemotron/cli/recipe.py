@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from nemo_runspec.catalog import Recipe
-from nemotron.cli.click import Context, TyperCommand
+from nemotron.cli.click import Context, NoSuchOption, TyperCommand
 from nemotron.cli.options import read_invocation, recipe_parameters
 from nemotron.cli.text import literal
+from nemotron.cli.words import unknown_option
 
 ARGS = "nemotron.args"
 
@@ -22,7 +23,12 @@ class PassthroughCommand(TyperCommand):
             cut = args.index("--")
             args, after = args[:cut], args[cut + 1 :]
         ctx.meta[ARGS] = tuple(after)
-        return super().parse_args(ctx, [word for text in args for word in self._apart(text)])
+        typed = list(args)
+        try:
+            return super().parse_args(ctx, [word for text in args for word in self._apart(text)])
+        except NoSuchOption as error:
+            known = [name for each in self.params for name in each.opts if name.startswith("-")]
+            raise unknown_option(error.option_name, known, ctx.command_path, [*typed, *after]) from None
 
     def _apart(self, text: str) -> list[str]:
         """`-c=NAME` as it looks: Click takes the `=` for a part of the value."""
@@ -58,4 +64,4 @@ class RecipeCommand(PassthroughCommand):
         """Runs the recipe; the return value is the exit code."""
         from nemotron.cli.execute import execute
 
-        return execute(self.recipe, read_invocation(ctx.params, ctx.meta[ARGS]))
+        return execute(self.recipe, read_invocation(ctx.params, ctx.meta[ARGS], self.recipe.configs))

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from nemo_runspec.catalog import Recipe, find_recipes
+from nemo_runspec.errors import UserError, did_you_mean
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
 from nemotron.cli.tables import Cell, Styled
@@ -24,7 +25,7 @@ def make(help_text: str) -> Command:
 
 
 def _call(prefix: str | None, as_json: bool) -> int:
-    recipes = [r for r in find_recipes() if r.path.startswith((prefix or "").replace(" ", "/"))]
+    recipes = _below(prefix.replace(" ", "/").strip("/")) if prefix else find_recipes()
     if as_json:
         print(json.dumps([_as_json(recipe) for recipe in recipes], indent=2, ensure_ascii=False))
         return 0
@@ -37,6 +38,17 @@ def _call(prefix: str | None, as_json: bool) -> int:
             print(paint(title, "bold"))
             print("\n".join(table(rows)))
     return 0
+
+
+def _below(prefix: str) -> list[Recipe]:
+    """The recipes whose path begins so. Raises `UserError` where there are none."""
+    recipes = find_recipes()
+    found = [recipe for recipe in recipes if recipe.path.startswith(prefix)]
+    if not found:
+        paths = [recipe.path.split("/") for recipe in recipes]
+        known = {"/".join(path[:end]) for path in paths for end in range(1, len(path) + 1)}
+        raise UserError(f"no recipe begins with '{prefix}'", remedy=did_you_mean(prefix, known) or "all: nemotron list")
+    return found
 
 
 def _rows(recipe: Recipe) -> list[tuple[Cell, ...]]:

@@ -31,7 +31,7 @@ class _RunScript(PassthroughCommand):
         from nemotron.cli.execute import execute
 
         recipe = script_of_ones_own(expanded(ctx.params.pop("path")))
-        return execute(recipe, read_invocation(ctx.params, ctx.meta[ARGS]))
+        return execute(recipe, read_invocation(ctx.params, ctx.meta[ARGS], recipe.configs))
 
 
 def _complete(_ctx: Context, _param: object, incomplete: str) -> list[CompletionItem]:

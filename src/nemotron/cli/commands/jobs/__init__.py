@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nemotron.cli.click import Command, Parameter, TyperOption
 from nemotron.cli.commands.build import argument, command, group, option
-from nemotron.cli.commands.jobs import act, cloud, complete, listing, logs, remote, remove, show, status
-from nemotron.cli.commands.jobs.selector import conditions, selecting
+from nemotron.cli.commands.jobs import act, again, cloud, complete, listing, logs, remote, remove, show, status
+from nemotron.cli.commands.jobs.selector import conditions, everything, selecting, yes
 from nemotron.cli.text import literal
 
 _JOB = "A job's name, the beginning or the last part of it, or 'last'; where that is a sweep, its newest job."
@@ -25,7 +25,7 @@ _SHOW = (
 
 _STATUS = (
     "How jobs are now: platforms are asked, one question per machine.\n\n"
-    "Without names every job that is not over. 'list' and 'show' say what was last known and ask nobody."
+    "Without names and conditions every job that is not over. 'list' and 'show' say what was last known and ask nobody."
 )
 
 _SSH = "A shell beside a running job, on its first node or on the one named: inside its allocation, for a look around."
@@ -37,7 +37,8 @@ _LOGS = (
 )
 
 _WAIT = (
-    "Waits until jobs and sweeps are over.\n\n"
+    "Waits until jobs and sweeps are over: those that are named, those that meet the conditions, over already or not, "
+    "or with --all those that are not over.\n\n"
     "Exit code: the job's or the sweep's own, of several the first that is not 0 in the order they are named; 1 for "
     "one without, such as a lost one, 124 when the time of --timeout is up, 130 after Ctrl-C. "
     "The jobs go on in both cases."
@@ -45,13 +46,16 @@ _WAIT = (
 
 _STOP = (
     "Ends jobs: TERM, some time, KILL. Jobs that are over stay as they are. A sweep starts no more runs.\n\n"
+    "With conditions instead of names all jobs and sweeps that meet them and are not over; --all alone is all of "
+    "those. In a terminal that is asked first (-y does not ask; without a terminal -y is needed).\n\n"
     "What their platforms keep of them stays: their records, logs and events there. "
     "Exit code: 0 when all are over, 2 where one could not be ended."
 )
 
 _CANCEL = (
     "Ends jobs as 'stop' does. What a cloud keeps of them is then deleted there, and said line by line.\n\n"
-    "A job's log is fetched first, and its record here stays. A job that has succeeded or failed stays as it is. "
+    "Conditions, --all and -y are as of 'stop'. A job's log is fetched first, and its record here stays. "
+    "A job that has succeeded or failed stays as it is. "
     "Exit code: 0 when all are over, 2 where one could not be ended."
 )
 
@@ -67,7 +71,9 @@ _DIAGNOSE = (
 _RETRY = (
     "Runs a job again: its stored plan on its stored package, under a new name.\n\n"
     "Of a sweep, only the runs that have failed or are lost; they take the places of the old ones in it. "
-    "Exit code: that of the new run, of several the first that is not 0."
+    "Exit code: that of the new run, of several the first that is not 0.\n\n"
+    "Of several names, or with conditions, each is submitted anew and left alone. Conditions mean jobs and sweeps that "
+    "have failed or are lost, unless --state says otherwise; in a terminal that is asked first (-y does not ask)."
 )
 
 _RM = (
@@ -93,22 +99,24 @@ def make(help_text: str) -> Command:
             option("--script", "The exact texts that were sent, and nothing else."),
             as_json,
         ),
-        command("status", _STATUS, status.call, _jobs(required=False), as_json),
+        command("status", _STATUS, selecting(status.call), _jobs(required=False), *conditions(), as_json),
         command("logs", _LOGS, logs.call, _job(), _follow(), _number("--tail", "Only the last N lines."), _platform()),
         command(
             "wait",
             _WAIT,
-            act.wait,
-            _jobs(),
+            selecting(act.wait),
+            _jobs(required=False),
+            everything(),
+            *conditions(),
             option("--timeout", "Wait no longer than this, such as 10m.", value="TIME"),
             as_json,
         ),
         command("events", _EVENTS, cloud.events, _job(), as_json),
         command("replicas", _REPLICAS, cloud.replicas, _job(), as_json),
         command("diagnose", _DIAGNOSE, cloud.diagnose, _job(), as_json),
-        command("stop", _STOP, act.stop, _jobs(), _grace(), as_json),
-        command("cancel", _CANCEL, act.cancel, _jobs(), _grace(), as_json),
-        command("retry", _RETRY, act.retry, argument("job", _JOB_OR_SWEEP, complete=complete.jobs_and_groups)),
+        command("stop", _STOP, selecting(act.stop), *_ending(), as_json),
+        command("cancel", _CANCEL, selecting(act.cancel), *_ending(), as_json),
+        command("retry", _RETRY, selecting(again.retry), _jobs(required=False), everything(), *conditions(), yes()),
         command(
             "ssh", _SSH, remote.ssh, _job(), option("--node", "The node, as the scheduler names it.", value="NODE")
         ),
@@ -124,11 +132,12 @@ def _jobs(*, required: bool = True) -> Parameter:
     return argument("jobs", _JOBS, complete=complete.jobs_and_groups, many=True, required=required)
 
 
+def _ending() -> list[Parameter]:
+    return [_jobs(required=False), everything(), *conditions(), _grace(), yes()]
+
+
 def _amount() -> list[Parameter]:
-    everything = TyperOption(
-        param_decls=["everything", "--all"], type=bool, is_flag=True, default=False, help="All of them."
-    )
-    return [_number("--limit", f"At most N lines; {listing.USUAL} without --limit or --all."), everything]
+    return [_number("--limit", f"At most N lines; {listing.USUAL} without --limit or --all."), everything()]
 
 
 def _rm_options() -> list[Parameter]:

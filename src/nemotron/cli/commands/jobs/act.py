@@ -1,4 +1,4 @@
-"""`nemotron jobs wait | stop | cancel | retry`."""
+"""`nemotron jobs wait | stop | cancel`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.processes import user_name
 from nemo_runspec.records.record import code_and_why
-from nemo_runspec.records.reference import LAST
 from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.formatting import coloured, print_json
 from nemotron.cli.commands.jobs.messages import say
+from nemotron.cli.commands.jobs.selector import Conditions, asked, words_of
 from nemotron.cli.commands.jobs.sweeps import SweepNow, sweep_json, sweep_now, sweep_said
 
 if TYPE_CHECKING:
-    from nemo_runspec.records import JobRecord, JobStore
+    from nemo_runspec.records import JobRecord
+    from nemo_runspec.records.index import Entry
     from nemo_runspec.sweeps.overview import Overview
 
 GRACE = 10.0
@@ -30,7 +31,7 @@ _TIMED_OUT = 124
 """As `timeout(1)` of GNU coreutils says it."""
 
 
-def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
+def wait(jobs: Sequence[str], wanted: Conditions, everything: bool, timeout: str | None, as_json: bool) -> int:
     """Waits; the exit code of the first job or sweep that has not succeeded."""
     from nemo_runspec.records import JobStore
     from nemo_runspec.records.select import duration_of
@@ -42,7 +43,8 @@ def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
     limit = duration_of(timeout, "--timeout", bare=True) if timeout else None
     began = time.monotonic()
     before = Overview(store)
-    meant = before.meant(jobs)
+    chosen = words_of(before, jobs, wanted, "wait", everything=everything, accepts=_not_over if everything else _any)
+    meant = before.meant(chosen)
     sweeps = [entry.name for entry in meant if entry.is_sweep]
     _say_unknown(before, sweeps)
     if not wait_for_end(before.sweep_store, sweeps, limit):
@@ -69,14 +71,54 @@ def wait(jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
     return next((code for code in (codes[entry.name] for entry in meant) if code), 0)
 
 
-def stop(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
+def stop(jobs: Sequence[str], wanted: Conditions, everything: bool, grace: str | None, yes: bool, as_json: bool) -> int:
     """Ends jobs and sweeps, several at the same time. What their platforms keep of them stays."""
-    return _end(jobs, grace, as_json, "stop")
+    return _end_meant("stop", jobs, wanted, everything, grace, yes, as_json)
 
 
-def cancel(jobs: Sequence[str], grace: str | None, as_json: bool) -> int:
+def cancel(
+    jobs: Sequence[str], wanted: Conditions, everything: bool, grace: str | None, yes: bool, as_json: bool
+) -> int:
     """As `stop`; then what clouds keep of the jobs is deleted, and that is said line by line."""
-    return _end(jobs, grace, as_json, "cancel")
+    return _end_meant("cancel", jobs, wanted, everything, grace, yes, as_json)
+
+
+def _end_meant(
+    verb: str,
+    jobs: Sequence[str],
+    wanted: Conditions,
+    everything: bool,
+    grace: str | None,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Ends the jobs that are named; those that meet conditions after a question."""
+    from nemo_runspec.sweeps.overview import Overview
+
+    overview = Overview()
+    names = words_of(overview, jobs, wanted, verb, everything=everything, accepts=_not_over)
+    if not names:
+        return _nothing(as_json, "No such job goes on.")
+    if not jobs and not asked(overview, names, verb, sure=yes):
+        say("nothing was done")
+        return 1
+    return _end(names, grace, as_json, verb)
+
+
+def _not_over(entry: Entry) -> bool:
+    return not entry.over
+
+
+def _any(entry: Entry) -> bool:
+    return True
+
+
+def _nothing(as_json: bool, said: str) -> int:
+    if as_json:
+        print_json([])
+    else:
+        print(said)
+    return 0
 
 
 def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) -> int:
@@ -112,27 +154,6 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     return 0 if over and whole else 2
 
 
-def retry(job: str) -> int:
-    """Runs a job again, or the failed runs of a sweep; the exit code of the new run, or of the first that failed."""
-    from nemo_runspec.records import JobStore
-    from nemo_runspec.records.settle import settled
-    from nemo_runspec.runner.retry import retry as run_again
-    from nemo_runspec.sweeps.overview import Overview
-    from nemotron.cli.console import caller
-
-    store = JobStore()
-    overview = Overview(store)
-    if job == LAST or not overview.members(job):
-        entry = overview.one(job)
-        if not entry.is_sweep:
-            return run_again(store, _now(store, settled(store, entry.name)), caller())
-        job = entry.name
-    from nemo_runspec.sweeps.retry import retry_sweep
-    from nemotron.cli.sweep_console import sweep_caller
-
-    return retry_sweep(store, job, sweep_caller())
-
-
 def _say_unstopped(records: Sequence[JobRecord]) -> None:
     """Says of jobs that their platforms have not stopped them, and what does."""
     from nemo_runspec.remote.deletion import is_kept
@@ -140,14 +161,6 @@ def _say_unstopped(records: Sequence[JobRecord]) -> None:
     for record in records:
         if not record.over and is_kept(record):
             say(f"{record.name}: its platform has not stopped it; nemotron jobs cancel deletes it there, with its log")
-
-
-def _now(store: JobStore, record: JobRecord) -> JobRecord:
-    """The record as it is now; a platform is asked unless it has said how the job ended."""
-    from nemo_runspec.records.lost import refresh_lost
-    from nemo_runspec.remote.refresh import refresh
-
-    return refresh(store, [record])[0][0] if record.handle else refresh_lost(store, record)
 
 
 def _say_unknown(overview: Overview, sweeps: Sequence[str]) -> None:

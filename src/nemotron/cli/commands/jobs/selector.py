@@ -7,12 +7,14 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.text import count
 from nemotron.cli.click import Parameter, TyperOption
 from nemotron.cli.commands.build import option
 from nemotron.cli.commands.jobs import complete
 from nemotron.cli.complete import tags
 
 if TYPE_CHECKING:
+    from nemo_runspec.records import JobStore
     from nemo_runspec.records.index import Entry
     from nemo_runspec.records.select import Filter
     from nemo_runspec.sweeps.overview import Overview
@@ -68,6 +70,73 @@ def conditions() -> list[Parameter]:
     ]
 
 
+def everything() -> Parameter:
+    """The parser parameter of `--all`, for commands that change jobs."""
+    return TyperOption(param_decls=["everything", "--all"], type=bool, is_flag=True, default=False, help=_ALL)
+
+
+def yes() -> Parameter:
+    """The parser parameter that answers the question before it is asked."""
+    return TyperOption(param_decls=["yes", "-y", "--yes"], type=bool, is_flag=True, default=False, help=_YES)
+
+
+def words_of(
+    overview: Overview,
+    words: Sequence[str],
+    wanted: Conditions,
+    verb: str,
+    *,
+    everything: bool = False,
+    accepts: Callable[[Entry], bool] = lambda _: True,
+) -> list[str]:
+    """The names that are meant: those that were typed, or those of the jobs and sweeps that meet the conditions.
+
+    Args:
+        verb: the command. `everything`: `--all` was given: no condition.
+        accepts: whether the command has something to do with a job; asked of conditions, not of names.
+
+    Raises:
+        UserError: neither names nor conditions, or both; what `Conditions.select` raises.
+    """
+    by_condition = everything or not wanted.empty
+    if words and by_condition:
+        raise UserError(
+            "jobs are meant by their names, or by conditions, one of the two", remedy="leave one of them out"
+        )
+    if not words and not by_condition:
+        raise UserError(
+            f"jobs {verb}: which jobs?", remedy=f"nemotron jobs {verb} JOB…, or conditions, such as --tag X"
+        )
+    return list(words) or [entry.name for entry in wanted.select(overview) if accepts(entry)]
+
+
+def asked(overview: Overview, names: Sequence[str], verb: str, *, sure: bool) -> bool:
+    """Whether the person wants that done with the jobs and sweeps that conditions have found: how many, how many GPUs.
+
+    Raises:
+        UserError: nobody can be asked.
+    """
+    from nemotron.cli.confirm import confirmed
+
+    meant = overview.meant(names)
+    jobs, sweeps = overview.with_members(meant), [entry for entry in meant if entry.is_sweep]
+    live = [entry for entry in jobs if not entry.over] or jobs
+    also = f" and {count(len(sweeps), 'sweep')}" if sweeps else ""
+    told = f"{verb} {count(len(live), 'job')}{also}{gpus_said(overview.job_store, live)}"
+    return confirmed(
+        f"{told}: {_named([*(entry.name for entry in sweeps), *(entry.name for entry in live)])}?",
+        yes=sure,
+        what=f"this would {told}, and there is no terminal to ask in",
+        remedy="add -y, or name the jobs; nemotron jobs list with the same conditions shows them",
+    )
+
+
+def gpus_said(store: JobStore, entries: Sequence[Entry]) -> str:
+    """`, 24 GPUs` of jobs together, as far as their plans say it; '' where none has any."""
+    known = [gpus for entry in entries if (gpus := _gpus(store, entry)) is not None]
+    return f", {count(sum(known), 'GPU')}" if sum(known) else ""
+
+
 def selecting(call: Callable[..., int]) -> Callable[..., int]:
     """The command function, given one `Conditions` as `wanted` in the place of the options of `conditions`."""
 
@@ -93,6 +162,25 @@ def known_recipes() -> Iterable[str]:
     from nemo_runspec.catalog import find_recipes
 
     return [recipe.path for recipe in find_recipes()]
+
+
+_ALL = "All of them."
+_YES = "Do it without asking."
+_SHOWN = 3
+
+
+def _gpus(store: JobStore, entry: Entry) -> int | None:
+    from nemo_runspec.planning.codec import load_plan
+
+    try:
+        plan = load_plan(store.folder(entry.name) / "plan.json")
+    except UserError:
+        return None
+    return plan.target.gpus(plan.resources)
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
 
 
 def _many(name: str, long: str, value: str, help_text: str, offered: Any) -> TyperOption:

@@ -12,6 +12,7 @@ from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.formatting import local_time, print_json, print_table, took
 from nemotron.cli.commands.jobs.messages import said_when_slow, say
+from nemotron.cli.commands.jobs.selector import Conditions, words_of
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore
@@ -43,7 +44,7 @@ class Stale:
         return f"{when}, not asked now: {self.why}"
 
 
-def call(jobs: Sequence[str], as_json: bool) -> int:
+def call(jobs: Sequence[str], wanted: Conditions, as_json: bool) -> int:
     """Prints how the named jobs are now; without names all that are not over, and those that were lost lately, or have
     ended lately and could not be read to the end.
 
@@ -54,7 +55,7 @@ def call(jobs: Sequence[str], as_json: bool) -> int:
     from nemo_runspec.remote.refresh import refresh
 
     store = JobStore()
-    meant, stale = _meant(store, jobs), dict[str, Stale]()
+    meant, stale = _meant(store, jobs, wanted), dict[str, Stale]()
 
     def trouble(text: str, unasked: Sequence[JobRecord]) -> None:
         say(f"{text}; of its jobs this is what was last known")
@@ -89,7 +90,7 @@ def _stale_json(stale: Stale | None) -> dict[str, str | None] | None:
     return {"since": stale.since or None, "why": stale.why} if stale else None
 
 
-def _meant(store: JobStore, words: Sequence[str]) -> list[JobRecord]:
+def _meant(store: JobStore, words: Sequence[str], wanted: Conditions) -> list[JobRecord]:
     from nemo_runspec.records import JobRecord
     from nemo_runspec.records.settle import settle_all, settled
     from nemo_runspec.sweeps.overview import Overview
@@ -97,7 +98,8 @@ def _meant(store: JobStore, words: Sequence[str]) -> list[JobRecord]:
     if not words:
         settle_all(store)
     overview = Overview(store)
-    if words:
+    if words or not wanted.empty:
+        words = words_of(overview, words, wanted, "status")
         return [settled(store, entry.name) for entry in overview.with_members(overview.meant(words))]
     records = (store.read(entry) for entry in store.entries() if not entry.over or _is_in_doubt(entry))
     return [each for each in records if isinstance(each, JobRecord) and (not each.over or each.handle)]

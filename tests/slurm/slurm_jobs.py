@@ -32,7 +32,7 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.records.record import is_over
 from nemo_runspec.submission.bundle import read_bundle
-from nemo_runspec.submission.layout import job_files
+from nemo_runspec.submission.layout import own_files
 from nemo_runspec.transport.base import Data, Done, Host
 from nemo_runspec.transport.ssh import SshHost
 
@@ -131,13 +131,13 @@ def cargo_of(plan: Plan, **values: Any) -> StagedFiles:
     """What travels for a plan."""
     rendering = get_backend("slurm").make_rendering(plan)
     assert rendering is not None
-    return StagedFiles(job_files(plan, rendering), read_bundle(plan.bundle), **values)
+    return StagedFiles(own_files(plan, rendering), rendering.programs, read_bundle(plan.bundle), **values)
 
 
 def put(host: Host, plan: Plan, **values: Any) -> None:
     """Stages a plan."""
     cargo = cargo_of(plan, **values)
-    stage(host, plan.job_dir, cargo, probe(host, plan.job_dir, cargo.digest))
+    stage(host, plan.job_dir, cargo, probe(host, plan.job_dir, cargo.digest, cargo.programs))
 
 
 def job_of(plan: Plan, **values: Any) -> SlurmSubmission:

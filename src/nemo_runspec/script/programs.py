@@ -86,6 +86,11 @@ def pod_programs(platform: str) -> tuple[Program, ...]:
     return (_program(SUPERVISOR, modules), *(_program(name) for name in (*PROGRAMS[1:], POD_FALLBACK)))
 
 
+def text_of(program: Program) -> str:
+    """A program's text."""
+    return program_text(program.name, program.modules)
+
+
 @lru_cache
 def program_text(name: str, modules: tuple[str, ...] = ()) -> str:
     """The text of one of the programs.

@@ -14,7 +14,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.pack import pack, unpack
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.programs import program_text
+from nemo_runspec.script.programs import text_of
 from nemo_runspec.submission.request import RetriedJob
 
 ARCHIVE = "code.tar.gz"
@@ -29,9 +29,13 @@ def layout_of(plan: Plan) -> JobLayout:
 
 
 def job_files(plan: Plan, rendering: Rendering) -> dict[str, str]:
-    """The rendered texts and programs; `train.yaml`, what the script reads; `job.yaml`, with the `run` section too."""
+    """All of a job's files but its bundle and code: its own texts, and the programs that are the same for all jobs."""
+    return own_files(plan, rendering) | {each.name: text_of(each) for each in rendering.programs}
+
+
+def own_files(plan: Plan, rendering: Rendering) -> dict[str, str]:
+    """The rendered texts; `train.yaml`, what the script reads; `job.yaml`, with the `run` section too."""
     rendered = {file.name: file.text for file in rendering.files}
-    rendered |= {program.name: program_text(program.name, program.modules) for program in rendering.programs}
     return rendered | {"train.yaml": config_text(plan), "job.yaml": _yaml({"run": plan.run, **plan.config})}
 
 

@@ -25,7 +25,7 @@ from nemo_runspec.digests import digest_of_text
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.programs import PROGRAMS, SLURM_PROGRAMS, program_text
+from nemo_runspec.script.programs import PROGRAMS
 from nemo_runspec.script.render import job_file, render_job_script
 
 _ANY = "array"
@@ -61,9 +61,8 @@ class Array:
 
     @property
     def shared_texts(self) -> dict[str, str]:
-        """What lies in the array's own directory: path → text."""
-        programs = {name: program_text(name) for name in SLURM_PROGRAMS}
-        return {file.name: file.text for file in self.shared} | programs
+        """What lies in the array's own directory, beside our programs: path → text."""
+        return {file.name: file.text for file in self.shared}
 
     @property
     def links(self) -> Mapping[str, str]:

@@ -24,7 +24,8 @@ from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.submission.layout import job_files
+from nemo_runspec.script.programs import SLURM_PROGRAMS, programs, text_of
+from nemo_runspec.submission.layout import own_files
 from nemo_runspec.transport.base import Host
 
 _SECONDS = 60.0
@@ -51,7 +52,8 @@ class SlurmArray(JobArray):
             UserError: it would; or NeMo-Run would submit something else.
         """
         self._archive, self._digest = archive, digest_of(archive) if archive else ""
-        self._found = probe(self.host, self.array.plan.job_dir, self._digest)
+        self._programs = programs(*SLURM_PROGRAMS)
+        self._found = probe(self.host, self.array.plan.job_dir, self._digest, self._programs)
         if HOME in self.array.plan.job_dir:
             self.array = fill_home(self.array, self._found.home)
         self._comparison.finish(self.array.plan)
@@ -78,7 +80,7 @@ class SlurmArray(JobArray):
 
     def texts(self, task: int) -> dict[str, str]:
         """What a task is sent with, by path: its own script and configuration, and what it shares."""
-        return self._shared | self._own(task)
+        return self._shared | {each.name: text_of(each) for each in self._programs} | self._own(task)
 
     def send(self, parts: Parts, secrets: Sequence[Mapping[str, str]], say: Say) -> None:
         """Puts the array's files there. One round trip, one more for a package that is not there.
@@ -106,7 +108,7 @@ class SlurmArray(JobArray):
 
     def _own(self, task: int) -> dict[str, str]:
         if task not in self._made:
-            self._made[task] = job_files(self.array.members[task], Rendering(self.array.own(task), ()))
+            self._made[task] = own_files(self.array.members[task], Rendering(self.array.own(task), ()))
         return self._made[task]
 
     def _files(self, parts: Parts, secrets: Sequence[Mapping[str, str]]) -> StagedFiles:
@@ -114,6 +116,7 @@ class SlurmArray(JobArray):
         own = ((f"{folder_of(task)}/{name}", text) for task in tasks for name, text in self._own(task).items())
         return StagedFiles(
             self._shared | dict(own),
+            self._programs,
             parts.contents,
             archive=self._archive,
             digest=self._digest,

@@ -69,15 +69,16 @@ class SlurmProvider(SubmitsArrays):
         from nemo_runspec.backends.slurm.paths import fill_home
         from nemo_runspec.backends.slurm.render import render
         from nemo_runspec.backends.slurm.verified import Comparison
-        from nemo_runspec.submission.layout import job_files
+        from nemo_runspec.script.programs import SLURM_PROGRAMS, programs
+        from nemo_runspec.submission.layout import own_files
 
         comparison = Comparison(submission.plan)
         host, archive = host_of(connection_of(target_of(submission.plan, SlurmTarget))), parts.archive
         digest = digest_of(archive) if archive else ""
-        found = probe(host, submission.plan.job_dir, digest)
+        found = probe(host, submission.plan.job_dir, digest, programs(*SLURM_PROGRAMS))
         plan = fill_home(submission.plan, found.home)
         rendering = render(plan)
-        texts = job_files(plan, rendering)
+        texts = own_files(plan, rendering)
         comparison.finish(plan)
         check_there(host, plan, say)
         if target_of(plan, SlurmTarget).build_cache_dir:
@@ -85,7 +86,16 @@ class SlurmProvider(SubmitsArrays):
 
             make_ready(host, plan, say)
         store = target_of(plan, SlurmTarget).store or ""
-        files = StagedFiles(texts, parts.contents, submission.secrets, archive, digest, store, mounts=parts.mounts)
+        files = StagedFiles(
+            texts,
+            rendering.programs,
+            parts.contents,
+            submission.secrets,
+            archive,
+            digest,
+            store,
+            mounts=parts.mounts,
+        )
         send(host, plan, files, found, say)
         handle = {**self.make_handle(plan), "slurm": found.slurm}
         return Prepared(handle, rendering, plan, _by_hand(plan, rendering.command))

@@ -1,8 +1,10 @@
-"""Puts a job's files on the cluster: whole or not at all, in three round trips at most, a code package only once.
+"""Puts a job's files on the cluster: whole or not at all, in three round trips at most, what is the same only once.
 
 A job's directory is made beside its place and gets its name at the end, so that one that is there is complete. Its
 parts, in the order they are written: `code/`, `scripts/` and the batch script, `train.yaml`, `job.yaml`, `bundle/`,
-and last `secrets.env`, for its owner only. Repositories of `${auto_mount:…}` come behind: one commit, no history.
+`secrets.env`, for its owner only, and our programs. Repositories of `${auto_mount:…}` come behind: one commit, no
+history. Code packages and programs lie in a pool beside the jobs, by their digests (`pool.sh`): they are sent where
+they are not there, or not what their names say.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ import tarfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from nemo_runspec.backends.base import Program
 from nemo_runspec.backends.provider import Say
 from nemo_runspec.backends.slurm.cluster.answer import run_script
 from nemo_runspec.backends.slurm.cluster.refusals import unwritable
@@ -28,6 +31,7 @@ from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
 from nemo_runspec.digests import blocks_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import AutoMount, BundleFile, Plan
+from nemo_runspec.script.programs import text_of
 from nemo_runspec.script.quoting import exports
 from nemo_runspec.transport.base import Data, Host
 
@@ -41,7 +45,7 @@ _WORTH_IT = 1 << 20
 _PAUSE, _ROUNDS = 60.0, 15
 """Seconds between two looks of the keeper at the files of secrets; every so many it asks Slurm for their jobs."""
 _DAYS_KEPT = 30
-"""Days that a package is kept on the cluster after it was last asked for; a job has its own copy, unpacked."""
+"""Days that what is in the pool is kept after it was last asked for; a job has its own: unpacked, or as links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,14 @@ class LoginNode:
 
     Args:
         home, user: of whoever the jobs are submitted as. `slurm`: the name of its Slurm, '' where it is not known.
-        package, job: whether the code package is there, and the whole job directory.
+        package, programs, job: whether the code package is there, all of our programs, the whole job directory.
     """
 
     home: str
     user: str
     slurm: str
     package: bool
+    programs: bool
     job: bool
 
 
@@ -66,6 +71,7 @@ class StagedFiles:
 
     Args:
         texts: path below the job directory → text, the rendered scripts among them.
+        programs: of ours, by digest in the pool.
         bundle: files of the recipe with their contents.
         secrets: by variable.
         archive: the code package as a file of this machine, `digest` its name there; None and '' without one.
@@ -76,6 +82,7 @@ class StagedFiles:
     """
 
     texts: Mapping[str, str]
+    programs: Sequence[Program] = ()
     bundle: Mapping[BundleFile, bytes] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     archive: Path | None = None
@@ -87,21 +94,21 @@ class StagedFiles:
     mounts: Sequence[AutoMount] = ()
 
 
-def probe(host: Host, job_dir: str, digest: str = "") -> LoginNode:
+def probe(host: Host, job_dir: str, digest: str = "", programs: Sequence[Program] = ()) -> LoginNode:
     """What the login node is, and what of a job is there. One round trip.
 
     Args:
-        job_dir: may begin with `HOME`. `digest`: of the code package, '' for none.
+        job_dir: may begin with `HOME`. `digest`: of the code package, '' for none. `programs`: of ours.
 
     Raises:
         UserError: the answer cannot be read. Unreachable: no answer.
     """
-    script = f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest)}{program('cluster/probe.sh')}"
+    script = f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest, programs)}{program('cluster/probe.sh')}"
     answer = run_script(host, script, timeout=_ASK_SECONDS)
-    if len(answer.row("found")) < 6:
+    if len(answer.row("found")) < 7:
         raise UserError(f"{host.name} does not answer as a login node does: {answer.said or 'it says nothing'}")
-    home, user, _, package, job, slurm = answer.row("found")[:6]
-    return LoginNode(home, user, slurm, package == "yes", job == "yes")
+    home, user, _, package, ours, job, slurm = answer.row("found")[:7]
+    return LoginNode(home, user, slurm, package == "yes", ours == "yes", job == "yes")
 
 
 def send(host: Host, plan: Plan, files: StagedFiles, there: LoginNode, say: Say) -> None:
@@ -116,6 +123,8 @@ def send(host: Host, plan: Plan, files: StagedFiles, there: LoginNode, say: Say)
 def stage(host: Host, job_dir: str, files: StagedFiles, there: LoginNode) -> None:
     """Makes the job's directory; does nothing where it is there. One round trip, two where the package is missing.
 
+    Twice as many where the pool was wiped, or something in it has changed, since it was looked at.
+
     Args:
         job_dir: without placeholders.
 
@@ -125,15 +134,21 @@ def stage(host: Host, job_dir: str, files: StagedFiles, there: LoginNode) -> Non
     """
     if there.job:
         return
+    if not _staged(host, job_dir, files, there):
+        _staged(host, job_dir, files, replace(there, package=False, programs=False), again=True)
+
+
+def _staged(host: Host, job_dir: str, files: StagedFiles, there: LoginNode, *, again: bool = False) -> bool:
+    """As `stage`. False where something is no more in the pool, or has changed there; `again`: that is an error now."""
+    names = _names(job_dir, files.digest, files.programs)
     if files.archive is not None and not there.package:
         size = f"size={files.archive.stat().st_size}\n"
-        script = f"{PRELUDE}{_names(job_dir, files.digest)}{size}{program('cluster/upload.sh')}"
-        _require_end(host, job_dir, script, blocks_of(files.archive))
-    data, unpacked = _squeezed(tar_of(files))
+        _require_end(host, job_dir, f"{PRELUDE}{names}{size}{program('cluster/upload.sh')}", blocks_of(files.archive))
+    data, unpacked = _squeezed(tar_of(files, programs=not there.programs))
     keeper = _keeper(secret=bool(files.secrets or any(files.secret_files.values())))
-    store = f"store={shlex.quote(files.store)}\n"
-    script = f"{PRELUDE}{_names(job_dir, files.digest)}{keeper}{store}{unpacked}{program('cluster/stage.sh')}"
-    _require_end(host, job_dir, script, data)
+    own = f"store={shlex.quote(files.store)} sent={'' if there.programs else 'yes'}\n"
+    script = f"{PRELUDE}{names}{keeper}{own}{unpacked}{program('cluster/stage.sh')}"
+    return _require_end(host, job_dir, script, data, may_miss=not again)
 
 
 def _keeper(*, secret: bool) -> str:
@@ -149,8 +164,8 @@ def _squeezed(data: bytes) -> tuple[bytes, str]:
     return gzip.compress(data, 1), "exec 0< <(gzip -d -c)\n"
 
 
-def tar_of(files: StagedFiles) -> bytes:
-    """Everything but the code package as one tar stream, the secrets last."""
+def tar_of(files: StagedFiles, *, programs: bool) -> bytes:
+    """Everything but the code package as one tar stream. `programs`: ours, too; nobody is to write to those."""
     out, now = io.BytesIO(), int(time.time())  # whole seconds: a fraction would be a header of its own for each member
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, text in files.texts.items():
@@ -164,6 +179,8 @@ def tar_of(files: StagedFiles) -> bytes:
         for path, secrets in {"secrets.env": files.secrets, **files.secret_files}.items():
             if secrets:
                 _add(tar, path, exports(secrets).encode("utf-8", "surrogateescape"), 0o600, now)
+        for each in files.programs if programs else ():
+            _add(tar, each.name, text_of(each).encode(), 0o400, now)
         _add(tar, _WHOLE, b"", 0o600, now)
     return out.getvalue()
 
@@ -182,22 +199,27 @@ def _add(
     tar.addfile(member, io.BytesIO(content))
 
 
-def _names(job_dir: str, digest: str) -> str:
-    """Shell variables: the job's directory and the package's place, `<remote_job_dir>/packages/<digest>.tar.gz`."""
-    top = posixpath.dirname(posixpath.dirname(job_dir))
-    package = f"{top}/packages/{digest}.tar.gz" if digest else ""
+def _names(job_dir: str, digest: str, programs: Sequence[Program]) -> str:
+    """The pool's functions, and shell variables: the job's directory, the pool, the package's place in it, programs."""
+    pool = f"{posixpath.dirname(posixpath.dirname(job_dir))}/packages"
+    listed = "\n".join(f"{each.digest}  {each.name}" for each in programs)
     return (
-        f"job={shlex.quote(job_dir)} package={shlex.quote(package)} days={_DAYS_KEPT}\n"
-        f'job=${{job//{HOME}/"$HOME"}} package=${{package//{HOME}/"$HOME"}}\n'
+        f"job={shlex.quote(job_dir)} pool={shlex.quote(pool)} days={_DAYS_KEPT} programs={shlex.quote(listed)}\n"
+        f'job=${{job//{HOME}/"$HOME"}} pool=${{pool//{HOME}/"$HOME"}}\n'
+        f"package={f'$pool/{digest}.tar.gz' if digest else ''}\n{program('cluster/pool.sh')}"
     )
 
 
-def _require_end(host: Host, job_dir: str, script: str, data: Data) -> None:
-    """Runs a script. Raises where it did not say that it had come to its end."""
+def _require_end(host: Host, job_dir: str, script: str, data: Data, *, may_miss: bool = False) -> bool:
+    """Runs a script; False where something was missing that may be. Raises where it did not come to its end."""
     answer = run_script(host, script, data=data, timeout=_UPLOAD_SECONDS)
+    if may_miss and "missing" in answer:
+        return False
     if answer["end"].code:
-        reason = answer["end"].reason or answer.said or f"exit code {answer.code}"
+        missing = f"it is gone: {answer['missing'].reason}" if "missing" in answer else ""
+        reason = missing or answer["end"].reason or answer.said or f"exit code {answer.code}"
         raise unwritable(reason, f"{host.name}:{job_dir}")
+    return True
 
 
 _LAST = ".whole.nemotron"

@@ -1,10 +1,4 @@
-# Makes the job directory: the package from its place, everything else from the input. Whole, or not at all.
-# COMMAND...: runs it; where it fails, its last words are the answer.
-must() {
-  local said
-  said=`"$@" 2>&1` || { section end 1 "`printf '%s\n' "$said" | tail -n 3`"; exit 0; }
-}
-
+# Makes the job directory: package and programs from the pool, everything else from the input. Whole, or not at all.
 parent=${job%/*} name=${job##*/}
 if [ -d "$job" ]; then section end 0; exit 0; fi
 
@@ -15,16 +9,24 @@ keep_secrets() {
 }
 [ -z "$store" ] || must mkdir -p -- "$store"
 must mkdir -p "$parent"
+[ -z "$sent" ] || mkdir -p "$pool" 2> /dev/null
 umask 077
 rm -rf -- "$parent/.$name."*   # of a submission that was cut off
 scratch=$parent/.$name.$$.$RANDOM
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 must mkdir "$scratch" "$scratch/code"
+# FILE...: wiped away since it was looked for: whoever sends this is told, and sends it too.
+missing() {
+  section missing 0 "$*"
+  exit 0
+}
+[ -z "$package" ] || [ -f "$package" ] || missing "$package"
 [ -z "$package" ] || must tar -x -z -p -o -f "$package" -C "$scratch/code"
 must tar -x -p -o -m -f - -C "$scratch" # times are this machine's, whatever clock the sender has
 whole() { rm "$scratch/.whole" 2> /dev/null || { echo "they did not arrive whole"; return 1; }; }
 must whole
+if [ "$sent" ]; then keep_programs; else take_programs || missing programs; fi
 move() { mv -T "$scratch" "$job" || [ -d "$job" ]; }
 must move
 keep_secrets

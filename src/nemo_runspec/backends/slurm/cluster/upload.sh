@@ -1,12 +1,6 @@
 # Takes a code package from its input: whole, or not at all.
-# COMMAND...: runs it; where it fails, its last words are the answer.
-must() {
-  local said
-  said=`"$@" 2>&1` || { section end 1 "`printf '%s\n' "$said" | tail -n 3`"; exit 0; }
-}
-
-folder=${package%/*} scratch=${package%/*}/.${package##*/}.$$.$RANDOM
-must mkdir -p "$folder"
+scratch=$pool/.${package##*/}.$$.$RANDOM
+must mkdir -p "$pool"
 umask 077
 trap 'rm -f "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -16,5 +10,5 @@ receive() {
 }
 must receive
 must mv -f "$scratch" "$package"
-find "$folder" -maxdepth 1 -name '*.tar.gz' -mtime "+$days" -delete 2> /dev/null
+prune
 section end 0

@@ -4,14 +4,15 @@ import _thread
 import fcntl
 import os
 import stat
+import sys
 import time
 
 MYPY = False
 if MYPY:
-    from typing import List, Sequence
+    from typing import List, Sequence, Union
 
-_READ = 48 << 10
-"""Bytes that are taken at once. For copies of larger pieces the allocator asks the kernel for new memory each time."""
+READ = 128 << 10
+"""Bytes that are taken at once, into a buffer that stays: new memory for each piece would be asked of the kernel."""
 _PIPE = 1 << 20
 """Bytes that the command can be ahead, and we of the reader."""
 _LONGEST = 1 << 20
@@ -95,28 +96,28 @@ class RankOutput:
             self._ended.release()
 
     def _copy(self) -> None:
+        buffer = bytearray(READ)
         after_return = False
         while True:
-            chunk = os.read(self._source, _READ)
+            count = os.readv(self._source, [buffer])
             with self._busy:
-                self._taken += len(chunk)
-                if not chunk:
+                self._taken += count
+                if not count:
                     self._give_rest()
                     return
-                if after_return and chunk[:1] == b"\n":  # one end of line that came in two pieces
-                    chunk = chunk[1:]
-                last = bytes(self._held[-1:]) + chunk[-2:]
+                start = 1 if after_return and buffer[:1] == b"\n" else 0  # one end of line that came in two pieces
+                last = bytes(self._held[-1:] + buffer[max(start, count - 2) : count])
                 after_return = last[-1:] == b"\r" and last[-2:-1] not in (b"", b"\r", b"\n")
-                self._take(chunk)
+                self._take(buffer, start, count)
 
-    def _take(self, chunk: bytes) -> None:
-        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
-        if end:
-            whole = chunk[:end]
-            if self._held:
-                whole, self._held = bytes(self._held) + whole, bytearray()
+    def _take(self, buffer: bytearray, start: int, count: int) -> None:
+        end = _end_of_lines(buffer, start, count)
+        if end > start:
+            with memoryview(buffer) as view:
+                whole = b"".join((self._held, view[start:end]))
+            self._held = bytearray()
             self._give(whole)
-        self._held += chunk[end:]
+        self._held += buffer[end:count]
         if len(self._held) > _LONGEST:
             self._held = self._give_piece(bytes(self._held))
 
@@ -143,15 +144,15 @@ class RankOutput:
         lines = _lines(self._hide(block))
         if not lines:
             return
-        text = self._tag + lines[:-1].replace(b"\n", b"\n" + self._tag) + b"\n"
-        count = lines.count(b"\n")
+        text = lines.replace(b"\n", b"\n" + self._tag)
+        count = (len(text) - len(lines)) // len(self._tag)
         self.lines += count
         self.size += len(text)
-        if not self._write_together(text):
+        if not self._write_together(memoryview(text)[: -len(self._tag)]):
             self.lost += count
 
-    def _write_together(self, text: bytes) -> bool:
-        """Writes lines so that none mixes with those of other ranks; whether all of it could be written."""
+    def _write_together(self, text: memoryview) -> bool:
+        """Writes lines, the first without its tag, so that none mixes with those of others; whether all could be."""
         if self._lock < 0:
             return self._write_in_pieces(text)
         try:
@@ -159,37 +160,49 @@ class RankOutput:
         except OSError:  # the kernel has no more of them: a copy that ended here would end the command
             return self._write_in_pieces(text)
         try:
-            return self._write(text)
+            return write_all(self._target, self._tag, text)
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
-    def _write_in_pieces(self, text: bytes) -> bool:
+    def _write_in_pieces(self, rest: memoryview) -> bool:
         """Whole lines in writes that do not mix; only a line longer than these may."""
-        start = 0
+        text, start = self._tag + rest, 0
         while start < len(text):
             end = text.rfind(b"\n", start, start + _ATOMIC) + 1 or text.index(b"\n", start) + 1
-            if not self._write(text[start:end]):
+            if not write_all(self._target, text[start:end]):
                 return False
             start = end
         return True
 
-    def _write(self, text: bytes) -> bool:
-        return write_all(self._target, text)
 
+def write_all(target: int, *parts: "Union[bytes, bytearray, memoryview]") -> bool:
+    """Writes all of a text; whether that could be done. Raises `BrokenPipeError` where nobody reads any more.
 
-def write_all(target: int, text: bytes) -> bool:
-    """Writes all of a text; whether that could be done. Raises `BrokenPipeError` where nobody reads any more."""
-    left = memoryview(text)
+    Args:
+        parts: of the text, in one write where it takes them all.
+    """
+    left = [memoryview(part) for part in parts]
     while left:
         try:
-            left = left[os.write(target, left) :]
+            written = os.writev(target, left)
         except BlockingIOError:
             os.set_blocking(target, True)
+            continue
         except BrokenPipeError:
             raise
         except OSError:
             return False  # a full disk costs these lines, not the job
+        while left and written >= len(left[0]):
+            written -= len(left.pop(0))
+        if written:
+            left[0] = left[0][written:]
     return True
+
+
+def _end_of_lines(text: bytearray, start: int, end: int) -> int:
+    """Where the last line that has an end ends, `start` where there is none."""
+    newline = max(text.rfind(b"\n", start, end) + 1, start)
+    return max(text.rfind(b"\r", newline, end) + 1, newline)
 
 
 def _lines(block: bytes) -> bytes:
@@ -225,14 +238,16 @@ def _lock(target: int) -> int:
 
 def _bytes_in(pipe: int) -> int:
     """How many bytes are in a pipe, 0 where it is closed."""
-    import array
-
-    count = array.array("i", [0])
     try:
-        fcntl.ioctl(pipe, _FIONREAD, count)
+        found = fcntl.ioctl(pipe, _FIONREAD, bytes(4))
     except OSError:
         return 0
-    return count[0]
+    return int.from_bytes(found, sys.byteorder)
+
+
+def lines_in(text: "Union[bytes, bytearray]") -> int:
+    """How many lines have ended. As `count`, which looks at every byte by itself and takes three times as long."""
+    return len(text) - len(text.replace(b"\n", b""))
 
 
 def enlarge(pipe: int) -> None:

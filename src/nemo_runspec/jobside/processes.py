@@ -120,13 +120,26 @@ def _become(
             os.dup2(copy, number)  # inheritable, as os.dup's is not
         signals.unblock_for_exec(ignored, blocked)
         given = {_encoded(name): _encoded(value) for name, value in environment.items()}
-        os.execvpe(_encoded(words[0]), [_encoded(word) for word in words], given)
+        os.write(done, b"%d" % _exec([_encoded(word) for word in words], given))
     except OSError as error:
         os.write(done, b"%d" % (error.errno or errno.EIO))
     except ValueError:  # a NUL byte
         os.write(done, b"%d" % errno.EINVAL)
     finally:
         os._exit(127)
+
+
+def _exec(words: "List[bytes]", environment: "Dict[bytes, bytes]") -> int:
+    """As `os.execvpe`, which imports a module for it that nobody needs here; why it could not, as errno has it."""
+    found = errno.ENOENT
+    folders = [b""] if b"/" in words[0] else environment.get(b"PATH", os.fsencode(os.defpath)).split(b":")
+    for folder in folders:
+        try:
+            os.execve(os.path.join(folder, words[0]), words, environment)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                found = error.errno or errno.EIO
+    return found
 
 
 def _encoded(text: str) -> bytes:

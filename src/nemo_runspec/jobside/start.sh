@@ -31,13 +31,21 @@ case ${1-} in
   --rank) nemotron_role=rank ;;
   *) nemotron_role=${nemotron_role:-node} ;;
 esac
+
+# Whether a program is Python 3.6 or later. Where its name says so, or another name of the same file, it need not be
+# started for that: a start takes as long as all that comes here besides.
+nemotron_fits() {
+  local path minor
+  hash "$1" && path=${BASH_CMDS[$1]-$1} || return
+  for minor in {6..40}; do [ ! "$path" -ef "${path%/*}/python3.$minor" ] || return 0; done
+  "$path" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6))'
+}
+
 # The kernel drops a signal that process 1 neither waits for nor handles, as while Python starts: where env can, it waits.
 nemotron_hold=(env --block-signal=TERM,INT,HUP,USR1,USR2)
 if [ $$ -ne 1 ] || ! "${nemotron_hold[@]}" true 2> /dev/null; then nemotron_hold=(); fi
 for nemotron_python in "${NEMOTRON_PYTHON-}" python3 /usr/libexec/platform-python python; do
-  if [ -n "$nemotron_python" ] && {
-    [ "$nemotron_role" = rank ] || "$nemotron_python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6) or sys.platform != "linux")'
-  } 2> /dev/null; then
+  if [[ -n $nemotron_python && $OSTYPE = linux* ]] && { [ "$nemotron_role" = rank ] || nemotron_fits "$nemotron_python"; } 2> /dev/null; then
     NEMOTRON_PYTHON=$nemotron_python exec ${nemotron_hold[@]+"${nemotron_hold[@]}"} "$nemotron_python" -I -S "$nemotron_root/supervisor.py" "$nemotron_role" \
       "$nemotron_script" "$nemotron_values" "root=$nemotron_root" "hidden=$nemotron_hidden" "${nemotron_versions[@]/#/version=}" \
       "${nemotron_words[@]}" "told=${nemotron_told-}"

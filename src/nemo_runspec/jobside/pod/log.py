@@ -3,13 +3,11 @@
 import os
 import threading
 
-from nemo_runspec.jobside.output import enlarge, write_all
+from nemo_runspec.jobside.output import READ, enlarge, lines_in, write_all
 
 MYPY = False
 if MYPY:
-    from typing import Optional
-
-_READ = 1 << 20
+    from typing import Optional, Union
 
 
 class Log:
@@ -70,17 +68,18 @@ class Log:
             self._over = True
 
     def _copy(self, source: int) -> None:
+        buffer = bytearray(READ)
         while True:
-            chunk = os.read(source, _READ)
+            count = os.readv(source, [buffer])
             with self._lock:
-                if not chunk or self._over:
+                if not count or self._over:
                     break
-                self._give(chunk)
+                self._give(buffer[:count])
         self._ended.set()
 
-    def _give(self, text: bytes) -> None:
-        self._last = text[-1:]
-        self._lines += text.count(b"\n")
+    def _give(self, text: "Union[bytes, bytearray]") -> None:
+        self._last = bytes(text[-1:])
+        self._lines += lines_in(text)
         for target in (self._platform, self._file):
             try:
                 if target >= 0:

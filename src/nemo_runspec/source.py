@@ -26,7 +26,8 @@ class Source:
 
     Args:
         layer: which layer gave the value.
-        file: the file as it should be shown to the user; None for defaults and the command line.
+        file: the file as it should be shown to the user; None for defaults and the command line itself, but for a file
+            that it names.
         line: 1-based line of the key, if known.
         section: the `env.toml` section, without brackets.
         inherited: True where the section was reached through `extends`.
@@ -50,7 +51,7 @@ class Source:
 
     def label(self) -> str:
         """What the dry-run prints beside a value, such as `env.toml:6 [base-slurm] via extends`."""
-        if self.layer is Layer.CLI:
+        if self.file is None and self.layer is Layer.CLI:
             return "command line"
         if self.file is None:
             return self.text or self.layer.value

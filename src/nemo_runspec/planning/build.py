@@ -23,6 +23,7 @@ from nemo_runspec.planning.config_choice import choose_yaml
 from nemo_runspec.planning.container_build import refuse_build, with_build_words
 from nemo_runspec.planning.elsewhere import paths_of_here
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables, take_arguments
+from nemo_runspec.planning.given import files_of, lay_over
 from nemo_runspec.planning.limits import check_gpu_hours
 from nemo_runspec.planning.missing_values import missing_secret
 from nemo_runspec.planning.names import name_for
@@ -122,7 +123,8 @@ class _Builder:
             )
         check_types(composition, run["env"], self.executor)
         sources = self._leaf_sources(run, tree)
-        environment = job_environment(run, spec, run_dir, sources, local=self._inherits())
+        files = files_of(self.request.variables)
+        environment = job_environment(run, spec, run_dir, sources, local=self._inherits(), files=files)
         self.unfilled = unfilled_values(self.executor, run["env"], _below(sources, "run.env."))
         check_environment(environment.variables, [*(s.name for s in environment.secrets), *environment.missing])
         self._hide_secrets(run, environment, sources)
@@ -157,6 +159,7 @@ class _Builder:
         values = {**automatic, **section.values, **fixed}
         composition.put_run(values, {**dict.fromkeys(automatic, AUTO), **section.sources}, section.open_tables)
         composition.apply_overrides()
+        lay_over(composition, request.variables)
         artifacts = [item.name for item in (*self.recipe.spec.consumes, *self.recipe.spec.produces)]
         for name in artifacts:
             self._normalise_artifact(name)

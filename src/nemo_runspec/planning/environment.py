@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.planning.given import FROM_FILE
 from nemo_runspec.plans.model import EnvVar, SecretRef
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import WANDB_VARIABLES
@@ -57,12 +58,19 @@ def plain_variables(run: Mapping[str, Any], spec: Runspec, run_dir: str, local: 
 
 
 def job_environment(
-    run: Mapping[str, Any], spec: Runspec, run_dir: str, sources: Mapping[str, Source], *, local: bool
+    run: Mapping[str, Any],
+    spec: Runspec,
+    run_dir: str,
+    sources: Mapping[str, Source],
+    *,
+    local: bool,
+    files: Mapping[str, str] | None = None,
 ) -> JobEnvironment:
     """The variables of `plain_variables` with their sources, and the secrets taken out of them.
 
     Args:
         run: the resolved `run` section. `sources`: dotted path → where a value was written.
+        files: variable → the file that was named for it on the command line.
 
     Raises:
         UserError: a variable is set, and is to be a secret of the platform too.
@@ -74,7 +82,7 @@ def job_environment(
             found[name] = EnvVar(name, found[name].value, source.label())
     kept = _kept_there(run["env"])
     refuse_twice_given(run["env"], found.values())
-    result = _split(found, _listed(run["env"], kept), sources, kept)
+    result = _split(found, _listed(run["env"], kept), _Written(sources, files or {}), kept)
     result.warnings += weak_ones({**(of_environment(weak=True) if local else {}), **result.values})
     return result
 
@@ -160,7 +168,7 @@ def _is_cloud(env: Mapping[str, Any]) -> bool:
 
 
 def _split(
-    found: Mapping[str, EnvVar], listed: Sequence[str], sources: Mapping[str, Source], kept: frozenset[str]
+    found: Mapping[str, EnvVar], listed: Sequence[str], written: _Written, kept: frozenset[str]
 ) -> JobEnvironment:
     """Secrets taken out of the variables; those in `kept` are neither looked for here nor missing."""
     wanted = [name for name in dict.fromkeys([*listed, *ALWAYS_LOOKED_FOR]) if name not in kept]
@@ -170,10 +178,9 @@ def _split(
         if not secret and (variable.value or not is_secret_name(name)):
             result.variables.append(variable)
         elif secret and variable.value:
-            source = _source(sources, name)
-            result.secrets.append(_given(variable, source))
+            result.secrets.append(_given(variable, written))
             result.values[name] = variable.value
-            result.warnings += _as_text_somewhere(variable, source)
+            result.warnings += _as_text_somewhere(variable, written)
     for name in wanted:
         if name in result.values:
             continue
@@ -186,18 +193,33 @@ def _split(
     return result
 
 
-def _given(variable: EnvVar, source: Source | None) -> SecretRef:
+@dataclass(frozen=True)
+class _Written:
+    """Where variables were written. `files`: of those that a file on the command line has."""
+
+    sources: Mapping[str, Source]
+    files: Mapping[str, str]
+
+    def source(self, name: str) -> Source | None:
+        return _source(self.sources, name)
+
+
+def _given(variable: EnvVar, written: _Written) -> SecretRef:
     """The reference of a secret that stands in `env_vars`: where it can be found again, if anywhere."""
+    source = written.source(variable.name)
     if os.environ.get(variable.name) == variable.value:
         return SecretRef(variable.name, "environment", variable.name)
+    if file := written.files.get(variable.name):
+        return SecretRef(variable.name, FROM_FILE, file)
     from_profile = source is not None and source.layer is Layer.PROFILE
     return SecretRef(variable.name, "profile" if from_profile else "override", variable.source)
 
 
-def _as_text_somewhere(variable: EnvVar, source: Source | None) -> list[str]:
+def _as_text_somewhere(variable: EnvVar, written: _Written) -> list[str]:
     """A warning about a secret that was written where others read it, rather than taken from the environment."""
-    if variable.value in os.environ.values():
-        return []
+    if variable.value in os.environ.values() or written.files.get(variable.name):
+        return []  # a file of variables is made for secrets, too
+    source = written.source(variable.name)
     where = source.place() if source else variable.source
     mend = f'export {variable.name}=… and list it, secrets = ["{variable.name}"], instead'
     return [f"secret {variable.name} stands as text in {where}; it travels as a secret: {mend}"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nemo_runspec.catalog import Recipe
+from nemo_runspec.planning.given import GivenVariable
 from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.envfile import EnvFile
@@ -27,7 +28,7 @@ class PlanRequest:
         folder: the working directory of the call.
         versions: artifact → the job whose version of it is read.
         after: ids of jobs of its platform that have to succeed before it starts.
-        labels: what the job is called.
+        labels: what the job is called. `variables`: laid over those of the profile, the last one last.
     """
 
     recipe: Recipe
@@ -41,6 +42,7 @@ class PlanRequest:
     versions: Mapping[str, str] = field(default_factory=dict)
     after: tuple[str, ...] = ()
     labels: Labels = field(default_factory=Labels)
+    variables: tuple[GivenVariable, ...] = ()
 
 
 @dataclass(frozen=True)

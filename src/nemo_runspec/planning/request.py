@@ -9,6 +9,7 @@ from pathlib import Path
 from nemo_runspec.catalog import Recipe, check_obeyed, find_recipe, script_of_ones_own
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import working_directory
+from nemo_runspec.planning.given import GivenVariable
 from nemo_runspec.planning.planned import PlanRequest
 from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import MODES
@@ -27,12 +28,13 @@ def plan_request(
     mode: str = "run",
     env_file: str | Path | None = None,
     labels: Labels | None = None,
+    variables: Sequence[GivenVariable] = (),
 ) -> PlanRequest:
     """A request with everything looked up.
 
     Args:
         recipe: a recipe's path, or a script's path if it ends in `.py`.
-        labels: what the job is called.
+        labels: what the job is called. `variables`: given with the call.
 
     Raises:
         UserError: unknown recipe or profile, or a problem of the profile; something else than what is asked for.
@@ -51,7 +53,9 @@ def plan_request(
         loaded, env = load_profile(_text("profile", profile), path)
     else:
         env = load_env_file(path) if path else env_file_in_force()
-    return PlanRequest(found, chosen, loaded, env, mode, *given, folder=folder, labels=labels or Labels())
+    return PlanRequest(
+        found, chosen, loaded, env, mode, *given, folder=folder, labels=labels or Labels(), variables=tuple(variables)
+    )
 
 
 def bare_request(

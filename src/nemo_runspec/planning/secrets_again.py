@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
+from nemo_runspec.errors import UserError
+from nemo_runspec.planning.given import FROM_FILE, variables_in
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.secrets import resolve
 
@@ -15,10 +20,17 @@ def look_up(plan: Plan) -> dict[str, str]:
     wanted = any(secret.origin == "profile" for secret in plan.secrets)
     profile = profile_values(plan.profile, plan.env_file) if wanted else {}
     variables = {variable.name: variable.value for variable in plan.env}
-    return {
-        secret.name: resolve(secret, profile if secret.origin == "profile" else None, variables)
-        for secret in plan.secrets
-    }
+    known = {"profile": profile, FROM_FILE: _of_files(plan)}
+    return {secret.name: resolve(secret, known.get(secret.origin), variables) for secret in plan.secrets}
+
+
+def _of_files(plan: Plan) -> dict[str, str]:
+    """What now stands in the files that were named on the command line, `--env-file`; what is gone is not there."""
+    found: dict[str, str] = {}
+    for file in dict.fromkeys(secret.detail for secret in plan.secrets if secret.origin == FROM_FILE):
+        with suppress(UserError):
+            found |= {variable.name: variable.value for variable in variables_in(Path(file))}
+    return found
 
 
 def profile_values(name: str | None, env_file: str | None) -> dict[str, str]:
@@ -27,8 +39,6 @@ def profile_values(name: str | None, env_file: str | None) -> dict[str, str]:
     Raises:
         UserError: there is no such file or profile any more, or it cannot be read.
     """
-    from pathlib import Path
-
     from nemo_runspec.profiles.load import load_profile
 
     if name is None:

@@ -92,7 +92,7 @@ class SecretRef:
 
     Args:
         name: the variable the job sees.
-        origin: `environment`, `netrc`, `token-file`, `profile`, `override` or `missing`.
+        origin: `environment`, `netrc`, `token-file`, `profile`, `override`, `env-file` or `missing`.
         detail: where exactly, for a person: a file, a section and key. Never the value.
     """
 

@@ -15,8 +15,10 @@ from nemo_runspec.planning.build import build_plan
 from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.plans.model import Artifact, Plan
 from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.profiles.interpolate import escape
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.runspec import Runspec
+from nemo_runspec.source import Layer
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord
@@ -123,12 +125,22 @@ def _carried(plan: Plan) -> list[str]:
     """Overrides of the call that also decide where its inputs are made. A secret's value is in none of them."""
     found = [(text, text.lstrip("+")) for text in plan.overrides]
     return [
-        text
-        for text, plain in found
-        if plain.startswith("run.env.")
-        and plain.removeprefix("run.env.").partition("=")[0] not in _OWN_SHAPE
-        and HIDDEN not in plain
+        *_given(plan),
+        *(
+            text
+            for text, plain in found
+            if plain.startswith("run.env.")
+            and plain.removeprefix("run.env.").partition("=")[0] not in _OWN_SHAPE
+            and HIDDEN not in plain
+        ),
     ]
+
+
+def _given(plan: Plan) -> list[str]:
+    """Variables that were given with the call, `--env` and `--env-file`, but for secrets."""
+    known = plan.run["env"].get("env_vars") or {}
+    typed = (name for name in known if (s := plan.sources.get(f"run.env.env_vars.{name}")) and s.layer is Layer.CLI)
+    return [quoted(f"run.env.env_vars.{name}", escape(str(known[name]))) for name in typed if known[name] != HIDDEN]
 
 
 def not_made(plan: Plan, artifact: Artifact, code: int, job: str) -> UserError:

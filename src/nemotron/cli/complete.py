@@ -8,7 +8,7 @@ from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:
     from nemo_runspec.catalog import Recipe
-    from nemotron.cli.click import Context
+    from nemotron.cli.click import CompletionItem, Context
 
 
 def profiles(ctx: Context, _param: Any, incomplete: str) -> list[str]:
@@ -35,6 +35,13 @@ def executors(ctx: Context, _param: Any, incomplete: str) -> list[str]:
     from nemo_runspec.backends import known_executors
 
     return [name for name in known_executors() if name.startswith(incomplete)]
+
+
+def files(ctx: Context, _param: Any, incomplete: str) -> list[CompletionItem]:
+    """The shell's own files."""
+    from nemotron.cli.click import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
 
 
 def tags(ctx: Context, _param: Any, incomplete: str) -> list[str]:

@@ -25,6 +25,7 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     Raises:
         UserError: a mistake; nothing has happened then.
     """
+    from nemo_runspec.planning.given import given_variables
     from nemo_runspec.planning.request import plan_request
 
     hide_command_line(sys.argv)
@@ -38,6 +39,7 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
         args=invocation.args,
         mode=invocation.mode,
         labels=invocation.labels,
+        variables=given_variables(invocation.env, invocation.env_file),
     )
     _check_remote_only(request, invocation)
     if invocation.multirun:

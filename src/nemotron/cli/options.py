@@ -48,6 +48,21 @@ RECIPE_OPTIONS: tuple[OptionSpec, ...] = (
         "--tag", None, "TAG", "A tag to find it by: jobs list --tag TAG; may be given again.", complete.tags, many=True
     ),
     OptionSpec("--note", None, "TEXT", "A line about it, shown by jobs show."),
+    OptionSpec(
+        "--env",
+        None,
+        "NAME=VALUE",
+        "A variable of the job; NAME alone: as in this shell.",
+        many=True,
+    ),
+    OptionSpec(
+        "--env-file",
+        None,
+        "FILE",
+        "A file of such variables, a line each; may be given again.",
+        complete.files,
+        many=True,
+    ),
     OptionSpec("--multirun", "-m", None, "One run for every combination of values, such as train.lr=1e-3,3e-4."),
     OptionSpec("--stage", None, None, "Put the files on the cluster and submit nothing."),
     OptionSpec("--force-squash", None, None, "Make the container's squash file again although it exists."),
@@ -78,6 +93,8 @@ class Invocation:
     name: str | None = None
     tag: tuple[str, ...] = ()
     note: str | None = None
+    env: tuple[str, ...] = ()
+    env_file: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
     args: tuple[str, ...] = field(default=())
 

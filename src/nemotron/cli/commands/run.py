@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from nemo_runspec.catalog import script_of_ones_own
 from nemo_runspec.paths import expanded
-from nemotron.cli.click import Command, CompletionItem, Context
+from nemotron.cli.click import Command, Context
 from nemotron.cli.commands.build import argument
+from nemotron.cli.complete import files
 from nemotron.cli.options import read_invocation, recipe_parameters
 from nemotron.cli.recipe import ARGS, PassthroughCommand
 
@@ -17,7 +18,7 @@ def make(help_text: str) -> Command:
 
 class _RunScript(PassthroughCommand):
     def __init__(self, help_text: str) -> None:
-        script = argument("path", "A Python script; a [tool.runspec] header is optional.", complete=_complete)
+        script = argument("path", "A Python script; a [tool.runspec] header is optional.", complete=files)
         script.metavar = "SCRIPT"  # `script` is the name of --script
         super().__init__(
             "run",
@@ -32,7 +33,3 @@ class _RunScript(PassthroughCommand):
 
         recipe = script_of_ones_own(expanded(ctx.params.pop("path")))
         return execute(recipe, read_invocation(ctx.params, ctx.meta[ARGS], recipe.configs))
-
-
-def _complete(_ctx: Context, _param: object, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(incomplete, type="file")]

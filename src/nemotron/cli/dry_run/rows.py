@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from nemo_runspec.source import Layer, Source
+from nemo_runspec.source import Source
 from nemo_runspec.text import clean
 from nemotron.cli.text import paint
 
@@ -40,7 +40,7 @@ class Places:
         """`env.toml:4 [base]`, `tiny.yaml:41`, `command line`, or what made the value."""
         if source is None:
             return ""
-        if source.file is None or source.layer is Layer.CLI:
+        if source.file is None:
             return source.label()
         line = f":{source.line}" if source.line else ""
         section = f" [{source.section}]" if source.section else ""

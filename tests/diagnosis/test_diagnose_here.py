@@ -37,6 +37,8 @@ def failed_job(project: Project, nemotron: Callable[..., Outcome], body: str) ->
         ),
         ("import not_there_9\n", "import error", ["cannot import not_there_9", "install it"]),
         ("raise SystemExit(3)\n", "", ["nothing more is known"]),
+        ("raise SystemExit('no data was given')\n", "", ["what it wrote last may say why", "no data was given"]),
+        ("raise SystemExit('ValueError: no data')\n", "user code", ["gave up: ValueError: no data"]),
     ],
 )
 def test_a_local_job(

@@ -105,7 +105,7 @@ def test_jobs_of_earlier_releases_say_it_in_words(reason: str):
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_the_first_failure_is_one_order_everywhere(platform: str):
     """A node that names another follows it, though its clock says that it was earlier; by code, or by older words."""
-    tail = "[rank0] ValueError: of the first\n"
+    tail = "[rank0] step 1 of the first\n"
     for heard in ({"blames": 1}, {"reason": "node 1 failed (rank 8)"}):
         followed = NodeMarker(0, 9, rank=0, ended=10.0, **heard)
         found = of(platform, followed, NodeMarker(1, 7, rank=8, host="n2", ended=11.0), tail=tail)

@@ -139,6 +139,63 @@ def test_what_was_survived_is_no_cause(tmp_path: Path):
     assert (ended.kind, ended.evidence) == ("user code", "ValueError: nan")
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.11 brings groups of exceptions")
+def test_a_group_of_exceptions(tmp_path: Path):
+    """What is in the group is the cause, as far as it has a traceback of its own."""
+    grouped = """
+    import asyncio
+
+    async def load(name):
+        raise LookupError(name)
+
+    async def main():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(load("train"))
+
+    asyncio.run(main())
+    """
+    found = sure(of_rank(0, said_by(tmp_path, grouped)))
+    assert (found.kind, found.evidence, found.where) == ("user code", "LookupError: train", "main.py:5")
+    bare = sure(said_by(tmp_path, "raise ExceptionGroup('two', [ValueError(1), TypeError(2)])"))
+    assert (bare.evidence, bare.where) == ("ExceptionGroup: two (2 sub-exceptions)", "main.py:1")
+
+
+def test_an_exception_of_a_class_in_a_function(tmp_path: Path):
+    script = """
+    def main():
+        class Spoilt(Exception):
+            pass
+        raise Spoilt("it is")
+    main()
+    """
+    found = sure(said_by(tmp_path, script))
+    assert (found.evidence, found.where) == ("main.<locals>.Spoilt: it is", "main.py:5")
+
+
+def test_an_exception_without_its_traceback(tmp_path: Path):
+    """As a program prints it that catches all, or rich, whose tracebacks are drawn in a box."""
+    for line in ("ValueError: 3 heads", "mine.errors.ShapeError: 3 heads", "KeyError: 'x'"):
+        log = said_by(tmp_path, f"import sys\nprint('step 1', flush=True)\nsys.exit({line!r})")
+        found = sure(of_rank(0, log))
+        assert (found.kind, found.evidence) == ("user code", line)
+        assert found.what == f"rank 0 gave up: {line}"
+        assert find(log + b"step\n" * 30) is None, "it was survived"
+    assert find(b"UserWarning: old\nDeprecationWarning: x\n") is None
+
+
+def test_an_exception_behind_a_progress_bar(tmp_path: Path):
+    """A bar is one line of many parts, and a rank's name stands before the first."""
+    script = """
+    import sys
+    for done in range(3):
+        sys.stderr.write(f"\\r{done}/3")
+    sys.stderr.write("\\r")
+    raise ValueError("spoilt")
+    """
+    found = sure(of_rank(1, said_by(tmp_path, script)))
+    assert (found.rank, found.evidence, found.where) == (1, "ValueError: spoilt", "main.py:6")
+
+
 def test_an_ignored_exception_is_none(tmp_path: Path):
     script = """
     class Loader:

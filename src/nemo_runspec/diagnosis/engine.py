@@ -171,10 +171,11 @@ def _exit_code(case: Case) -> Diagnosis | None:
     if marker is not None and (marker.phase == "start" or marker.received):
         return None
     ended = case.ended if marker or case.reason else f"the command ended with exit code {code}"
+    why = "what it wrote last may say why" if case.last_lines else "its log does not say why"
     evidence = case.last_lines or case.statement or ended
     return Diagnosis(
         case.platform.kind("exit code"),
-        f"{ended}; its log does not say why",
+        f"{ended}; {why}",
         evidence,
         remedy_of(case.platform, "user code"),
     )

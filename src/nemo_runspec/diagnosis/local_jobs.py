@@ -15,7 +15,7 @@ PLATFORM = Platform("this machine", {}, {"exit code": ""})
 
 
 def diagnose_folder(record: JobRecord, folder: Path, log: Path) -> Diagnosis | None:
-    """The verdict on a job that failed; None for another one, and where marker and log say no more than its cause."""
+    """The verdict on a job that failed; None for another one, and where nothing is known but its cause."""
     if record.state != "failed":
         return None
     case = Case(
@@ -28,4 +28,4 @@ def diagnose_folder(record: JobRecord, folder: Path, log: Path) -> Diagnosis | N
         signal=record.signal,
     )
     found = diagnose(case)
-    return found if found is not None and found.kind else None
+    return found if found is not None and (found.kind or case.last_lines) else None

@@ -328,8 +328,12 @@ PATTERNS: tuple[Pattern, ...] = (
 )
 
 _CLUSTER = r"(?:slurmstepd|srun|sbatch|salloc|pyxis|enroot)\S*: "
-ERROR_LINE = re.compile(rf"^(?!{_CLUSTER})(?:\S+: )?(?:[Ee]rror|ERROR|[Ff]atal(?: error)?|FATAL): (\S.*)")
-"""How programs begin the line with which they give up: argparse's, a command line's, a recipe's own."""
+_EXCEPTION = r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)"
+OWN_ERROR = re.compile(
+    rf"^(?!{_CLUSTER})(?:(?={_EXCEPTION}: )|(?:\S+: )?(?:[Ee]rror|ERROR|[Ff]atal(?: error)?|FATAL): )(\S.*)"
+)
+"""How programs begin the line with which they give up: argparse's, a command line's, a recipe's own, an exception's
+without its traceback."""
 
 LAUNCHER = re.compile(r"^[EWI]\d{4} \S+ +\d+ (?:\S*/)?torch/distributed/|^(?:ERROR|WARNING|INFO):torch\.distributed\.")
 """Lines that torchrun writes of itself once a process of its has ended, of PyTorch 2 and of 1."""

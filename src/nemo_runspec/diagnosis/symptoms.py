@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nemo_runspec.diagnosis.patterns import ANY, ERROR_LINE, LAUNCHER, PATTERNS, Level, Pattern
+from nemo_runspec.diagnosis.patterns import ANY, LAUNCHER, OWN_ERROR, PATTERNS, Level, Pattern
 from nemo_runspec.diagnosis.tracebacks import Frame, Traceback, frames_of, read_tracebacks
 from nemo_runspec.transport.chatter import is_chatter, without_chatter
 
@@ -130,12 +130,14 @@ def stack_of(log_tail: bytes) -> str:
 def _by_rank(log_tail: bytes) -> dict[int | None, list[_Line]]:
     """Each rank's lines, without its name and colours, and with their place among all."""
     found: dict[int | None, list[_Line]] = {}
-    text = _COLOURS.sub("", log_tail[-LIMIT:].decode("utf-8", "replace")).replace("\r", "\n")
-    for place, line in enumerate(text.split("\n")):
-        line = line[:_READ]
+    text = _COLOURS.sub("", log_tail[-LIMIT:].decode("utf-8", "replace"))
+    place = 0
+    for line in text.split("\n"):
         match = _RANK.match(line)
         rank = int(match[1]) if match else None
-        found.setdefault(rank, []).append((place, line[match.end() :] if match else line))
+        for part in line[match.end() if match else 0 :].split("\r"):  # a progress bar's; its rank is named once
+            found.setdefault(rank, []).append((place, part[:_READ]))
+            place += 1
     return found
 
 
@@ -151,7 +153,7 @@ def _of_rank(rank: int | None, lines: Sequence[_Line]) -> Iterator[_At]:
     for n in range(first, len(texts)):
         if n in taken:
             continue
-        own = ERROR_LINE.match(texts[n]) if n >= last and not is_chatter(texts[n]) else None
+        own = OWN_ERROR.match(texts[n]) if n >= last and not is_chatter(texts[n]) else None
         if ANY.search(texts[n]):
             pattern, groups = _match(texts[n])
             yield lines[n][0], _symptom(pattern, groups, rank, texts[n], own=own is not None)

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 _HEADER = re.compile(r"Traceback \(most recent call last\):\s*$")
 _FRAME = re.compile(r'^ +File "([^"]+)", line (\d+)(?:, in (.+))?')
 _SPIED = re.compile(r"^    (\S.*) \(([^()\s]+):(\d+)\)$")
-_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:: .*|:?\s*)$")
+_EXCEPTION = re.compile(r"^[A-Za-z_](?:[\w.]|<locals>)*(?:: .*|:?\s*)$")
 _SYNTAX = re.compile(r"^(?:SyntaxError|IndentationError|TabError): ")
-_CHAINED = re.compile(r"^(?:During handling of the above|The above exception was the direct)")
+_CHAINED = re.compile(r"^(?:During handling of the above|The above exception was the direct| *\+-[+-]*-+ \d+ -+$)")
+_GROUP = re.compile(r"^ *\+ (?=Exception Group Traceback)|^ *\| ")
+"""What stands before the lines of an `ExceptionGroup` and of the exceptions in it."""
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<")
 _OWN_ROOT = re.compile(r"^.*/(?:nemo_run|jobs/[^/]+)/(?:code|bundle)/")
 _PACKAGE = re.compile(r"^.*/(?:site|dist)-packages/|^.*/lib(?:64)?/python[\d.]+/")
@@ -78,6 +80,8 @@ class Traceback:
 def read_tracebacks(lines: Sequence[str]) -> list[Traceback]:
     """All whole tracebacks, in their order. One that is cut off has no exception and is none."""
     found: list[Traceback] = []
+    if any("Exception Group Traceback" in line for line in lines):
+        lines = [_GROUP.sub("", line) for line in lines]
     for start, line in enumerate(lines):
         if found and start <= found[-1].end:
             continue

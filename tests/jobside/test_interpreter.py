@@ -69,3 +69,13 @@ def test_one_that_is_too_old_or_does_not_run_is_passed_over(found, name: str):
     program(folder / "python", NOTED)
     (folder / "python3.11").symlink_to("python")
     assert run() == (0, 2, 1)
+
+
+def test_a_shim_which_has_every_name_is_asked(found):
+    folder, run = found
+    program(folder / "shim", TOO_OLD)
+    for name in ("python3", "python3.12", "pip3"):
+        (folder / name).symlink_to("shim")
+    program(folder / "python", NOTED)
+    (folder / "python3.11").symlink_to("python")
+    assert run() == (0, 2, 1)

@@ -33,11 +33,13 @@ case ${1-} in
 esac
 
 # Whether a program is Python 3.6 or later. Where its name says so, or another name of the same file, it need not be
-# started for that: a start takes as long as all that comes here besides.
+# started for that: a start takes as long as all that comes here besides. A shim (mise) has all names, that of pip too.
 nemotron_fits() {
   local path minor
   hash "$1" && path=${BASH_CMDS[$1]-$1} || return
-  for minor in {6..40}; do [ ! "$path" -ef "${path%/*}/python3.$minor" ] || return 0; done
+  if [ ! "$path" -ef "${path%/*}/pip3" ]; then
+    for minor in {6..40}; do [ ! "$path" -ef "${path%/*}/python3.$minor" ] || return 0; done
+  fi
   "$path" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6))'
 }
 

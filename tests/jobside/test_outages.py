@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ from waiting import line_of, until
 
 from nemo_runspec.backends.local import processes
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import read_markers
+from nemo_runspec.script.markers import cause, read_markers
 
 WAITS = """
 import os, time
@@ -55,6 +56,27 @@ def test_a_supervisor_that_is_killed_leaves_no_record_and_no_process(tmp_path: P
     assert records(plan) == ()
     processes.kill_all(plan.job_dir, process.pid)
     until(lambda: not alive(command), "the end of the command")
+
+
+@pytest.mark.slow
+def test_a_ranks_supervisor_that_is_killed_is_no_failure_of_another_rank(tmp_path: Path, torch_bin: Path):
+    """torchrun ends the others then. The command that is left is ended too, though it writes nothing and waits."""
+    plan = plan_for(tmp_path, WAITS, launch="torchrun", processes=2)
+    process = start_script(lay_out(plan), tmp_path, PATH=f"{torch_bin}:{os.environ['PATH']}")
+    lines = [line_of(process.stdout)]
+    while sum(line.startswith("[rank") for line in lines) < 2:
+        lines.append(line_of(process.stdout))
+        assert lines[-1], lines
+    commands = [number_in(line) for line in lines if line.startswith("[rank")]
+    supervisor = json.loads((Path(JobLayout(plan.job_dir).status) / "gates-0" / "rank.0").read_text())["pid"]
+    kill(supervisor)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 1, output
+    (record,) = records(plan)
+    assert (record.exit_code, record.rank) == (1, 0)
+    assert cause(record).startswith("rank 0 left no record: its supervisor was killed")
+    for command in commands:
+        until(lambda command=command: not alive(command), "the end of the command")
 
 
 def test_a_job_whose_directory_vanishes_ends_as_its_command(tmp_path: Path):

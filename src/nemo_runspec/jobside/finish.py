@@ -28,7 +28,15 @@ def judge(node: "NodeRun", ended: Ended) -> Ended:
             node.gates.heed_failures()
         except Failure as failure:
             return Ended(failure.exit_code, ended.signal, None, failure.reason, blames=failure.blames, ran=True)
-    first = node.ranks.first_failure()
+    return _of_rank(node, ended)
+
+
+def _of_rank(node: "NodeRun", ended: Ended) -> Ended:
+    """The end of the rank that failed first. One without a record comes before those that were stopped for it."""
+    first, unrecorded = node.ranks.first_failure(), node.ranks.unrecorded()
+    if unrecorded is not None and (first is None or first.get("stopped")):
+        reason = "rank %d left no record: its supervisor was killed, or the disk is full" % unrecorded
+        return Ended(ended.exit_code, ended.signal, unrecorded, reason, ran=True)
     if first is None:
         return ended
     return Ended(int(first["exit_code"]), first.get("signal"), int(first["rank"]), ran=True)

@@ -29,7 +29,7 @@ NODE_SUPERVISOR = "NEMOTRON_SUPERVISOR"
 
 
 class RankRun:
-    """One rank's output and record.
+    """One rank's output and record. `stopped`: whether its launcher has ended it, because another rank had failed.
 
     Args:
         number: among all of the job's. `hidden`: the values of secrets.
@@ -37,6 +37,7 @@ class RankRun:
 
     def __init__(self, status: Folder, number: int, hidden: "List[bytes]") -> None:
         self.number = number
+        self.stopped = False
         self._status = status
         source, self.pipe = os.pipe()
         self._output = RankOutput(source, "[rank%d] " % number, hidden)
@@ -62,6 +63,7 @@ class RankRun:
             "exit_code": child.exit_code,
             "signal": child.signal,
             "ended": ended,
+            "stopped": self.stopped,
         }
         record.update(self.given())
         try:
@@ -93,6 +95,7 @@ def supervise(job: "JobTask", script: str) -> int:
     delivery = Delivery(child)
     while not child.has_ended():
         found = signals.wait(TICK if delivery.waits else _IDLE)
+        rank.stopped |= found is not None and found.stops and _is_launchers(found)
         if found is not None and _is_for_command(job, found, heard):
             delivery.tell(found.number)
         delivery.go_on()
@@ -110,4 +113,8 @@ def _is_for_command(job: "JobTask", found: signals.Signal, heard: "set[int]") ->
         return True
     is_news = found.number not in heard
     heard.add(found.number)
-    return is_news and found.sender == os.getppid()
+    return is_news and _is_launchers(found)
+
+
+def _is_launchers(found: signals.Signal) -> bool:
+    return found.sender == os.getppid()

@@ -11,7 +11,7 @@ from nemo_runspec.jobside.signals import STOPPING
 
 MYPY = False
 if MYPY:
-    from typing import Dict, List, Optional, Set, Tuple
+    from typing import Dict, Iterator, List, Optional, Set, Tuple
 
     from nemo_runspec.jobside.records import Record
 
@@ -74,16 +74,19 @@ class Ranks:
 
     def end_left(self) -> None:
         """Ends commands whose supervisor or launcher was killed."""
-        for rank in self._numbers:
-            note = self._gates.read("rank.%d" % rank)
-            group, begun = note.get("group"), note.get("group_started")
-            if group and not self._status.has("rank-%d" % rank) and processes.started(int(group)) == begun:
-                processes.end_tree(int(group))
+        for _, note in self._without_record():
+            group = int(note.get("group", 0))
+            if group and processes.started(group) == note.get("group_started"):
+                processes.end_tree(group)
 
     def first_failure(self) -> "Optional[Record]":
-        """The record of the rank that failed first, by time; its launcher stops the others afterwards."""
+        """The record of the rank that failed first: by time, before those that their launcher stopped for it."""
         failed = [record for record in self._records() if record.get("exit_code")]
-        return min(failed, key=lambda record: (record.get("ended", 0.0), record["rank"]), default=None)
+        return min(failed, key=_order, default=None)
+
+    def unrecorded(self) -> "Optional[int]":
+        """The first rank that has begun and left no record, None where all have."""
+        return next((rank for rank, _ in self._without_record()), None)
 
     def given(self) -> "Dict[str, int]":
         """What they have given to the log: `lines`, `size` in bytes, and `lost`, lines that could not be written."""
@@ -94,8 +97,19 @@ class Ranks:
         found = (self._status.read("rank-%d" % rank) for rank in self._numbers)
         return [record for record in found if "rank" in record]
 
+    def _without_record(self) -> "Iterator[Tuple[int, Record]]":
+        """The ranks that have begun and left none, with their notes."""
+        for rank in self._numbers:
+            note = self._gates.read("rank.%d" % rank)
+            if note and not self._status.has("rank-%d" % rank):
+                yield rank, note
+
     def _supervisor(self, rank: int) -> int:
         """The process id of a rank's supervisor that lives, 0 for none."""
         note = self._gates.read("rank.%d" % rank)
         pid = int(note.get("pid", 0))
         return pid if pid and processes.started(pid) == note.get("started") else 0
+
+
+def _order(failed: "Record") -> "Tuple[bool, float, int]":
+    return bool(failed.get("stopped")), failed.get("ended", 0.0), failed["rank"]

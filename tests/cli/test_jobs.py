@@ -10,6 +10,7 @@ from job_records import gone, record, stored
 from support import HEADER, snapshot
 
 from nemo_runspec.records import JobStore, Launcher
+from nemo_runspec.records.last_poll import note_asked
 from nemo_runspec.records.process import this_process
 
 RUNNING = ("planned", "starting", "running")
@@ -55,6 +56,21 @@ def test_no_jobs(project, nemotron):
     assert nemotron("jobs", "list", "--json").succeeds().json == []
     for verb in ("show", "logs", "wait", "cancel", "retry", "rm"):
         nemotron("jobs", verb, "last").refuses("no job is recorded yet")
+
+
+def test_a_state_that_nobody_asked_about_has_its_age(store, nemotron):
+    """Of jobs elsewhere that are not over; what was asked about a moment ago is of now."""
+    there = {"executor": "slurm", "profile": "my-cluster", "handle": {"host": "h", "id": "7"}, "launcher": gone()}
+    for number, (state, seconds) in enumerate((("running", 3 * 3600 + 90), ("running", 200), ("succeeded", 9000))):
+        stored(store, record(f"far-1120-aaaaaaa{number}", (*RUNNING[:2], state), age=seconds, **there))
+    note_asked(store.folder("far-1120-aaaaaaa1"))
+    found = rows(nemotron("jobs", "list"))
+    assert "running (3 h ago)" in found["far-1120-aaaaaaa0"]
+    assert "ago" not in found["far-1120-aaaaaaa1"] + found["far-1120-aaaaaaa2"]
+    shown = nemotron("jobs", "show", "far-1120-aaaaaaa0").succeeds().out
+    assert shown.startswith("far-1120-aaaaaaa0  running (3 h ago; nemotron jobs status asks now)\n")
+    for number in (1, 2):
+        assert "ago" not in nemotron("jobs", "show", f"far-1120-aaaaaaa{number}").succeeds().out
 
 
 def test_list_shows_every_job_and_a_sweep_as_one_line(jobs, nemotron):

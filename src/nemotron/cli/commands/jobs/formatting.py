@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.duration import span
 from nemo_runspec.text import first_words, one_line
 from nemotron.cli.tables import Cell, Styled, table_width
 from nemotron.cli.text import paint, table, terminal_width
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nemo_runspec.records import JobRecord, Unreadable
 
 COLOURS = {
@@ -25,6 +28,9 @@ _GOOD_NOTE = 40
 """Characters of a last column for which less important columns are left out, if it has as many."""
 
 _SEPARATOR = 2
+
+_NOW = 30.0
+"""Seconds for which what a platform has said is of now."""
 
 
 def print_json(value: Any) -> None:
@@ -119,6 +125,28 @@ def short_time(time: str) -> str:
     if local.date() == today.date():
         return local.strftime("%H:%M")
     return local.strftime("%b %d" if local.year == today.year else "%b %Y")
+
+
+def ago(time: str) -> str:
+    """How long ago a stored time was, in its largest unit: `just now`, `3 min ago`, `2 d ago`; '' for no time."""
+    if not time:
+        return ""
+    passed = (datetime.now(timezone.utc) - datetime.fromisoformat(time)).total_seconds()
+    return "just now" if passed < _NOW else f"{' '.join(span(passed).split()[:2])} ago"
+
+
+def age(record: JobRecord, folder: Path) -> str:
+    """How old what is written of a job elsewhere is, as `ago` has it; '' where it is over, of now or of this machine.
+
+    Args:
+        folder: the job's own.
+    """
+    from nemo_runspec.records.last_poll import known_since
+
+    if record.over or not record.handle or not record.states:
+        return ""
+    told = ago(known_since(record, folder) or record.states[-1].time)
+    return "" if told == "just now" else told
 
 
 def took(record: JobRecord, fresh: float | None = None) -> str:

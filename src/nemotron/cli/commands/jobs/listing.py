@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count, one_line
+from nemotron.cli.commands.jobs.formatting import age, numbers, print_json, print_table, short_time, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
-from nemotron.cli.commands.jobs.formatting import numbers, print_json, print_table, short_time, took
 from nemotron.cli.commands.jobs.sweeps import sweep_json, sweep_now, sweep_row
 from nemotron.cli.text import paint
 
@@ -112,18 +112,18 @@ def _print(overview: Overview, lines: Sequence[_Line]) -> None:
         else:
             record = overview.job_store.read(line.jobs[0])
             states.append(record.state)
-            rows.append(_row(record))
+            rows.append(_row(record, overview.job_store))
     print_table(_HEAD, rows, states, _SPARE)
 
 
 def _print_members(store: JobStore, members: Sequence[Entry]) -> None:
     records = [store.read(entry) for entry in members]
     common = _common_overrides(records)
-    rows = [_member_row(record, common) for record in records]
+    rows = [_member_row(record, common, store) for record in records]
     print_table(_MEMBER_HEAD, rows, [record.state for record in records])
 
 
-def _row(record: JobRecord | Unreadable) -> tuple[str, ...]:
+def _row(record: JobRecord | Unreadable, store: JobStore) -> tuple[str, ...]:
     from nemo_runspec.records import Unreadable
 
     if isinstance(record, Unreadable):
@@ -132,10 +132,10 @@ def _row(record: JobRecord | Unreadable) -> tuple[str, ...]:
     own = " ".join(record.overrides) if record.group else ""
     retried = f"retry of {record.retry_of}" if record.retry_of else ""
     remark = _joined(tagged(record.tags), own, record.reason or record.cause or retried or record.note)
-    return (record.name, _state(record), short_time(record.created), took(record), where, remark)
+    return (record.name, _state(record, store), short_time(record.created), took(record), where, remark)
 
 
-def _member_row(record: JobRecord | Unreadable, common: frozenset[str]) -> tuple[str, ...]:
+def _member_row(record: JobRecord | Unreadable, common: frozenset[str], store: JobStore) -> tuple[str, ...]:
     from nemo_runspec.records import Unreadable
 
     if isinstance(record, Unreadable):
@@ -143,7 +143,7 @@ def _member_row(record: JobRecord | Unreadable, common: frozenset[str]) -> tuple
     own = " ".join(text for text in record.overrides if text not in common)
     return (
         record.name,
-        _state(record),
+        _state(record, store),
         took(record),
         _joined(own, numbers(record.metrics), record.reason or record.cause),
     )
@@ -154,10 +154,11 @@ def tagged(tags: Sequence[str]) -> str:
     return f"[{' '.join(tags)}]" if tags else ""
 
 
-def _state(record: JobRecord) -> str:
-    """The state; of a failure the exit code too."""
+def _state(record: JobRecord, store: JobStore) -> str:
+    """The state; of a failure the exit code too, and of a job elsewhere how old that is."""
     code = f" {record.exit_code}" if record.state == "failed" and record.exit_code is not None else ""
-    return record.state + code
+    told = age(record, store.folder(record.name))
+    return f"{record.state}{code}{f' ({told})' if told else ''}"
 
 
 def _joined(*texts: str) -> str:

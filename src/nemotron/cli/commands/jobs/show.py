@@ -10,8 +10,8 @@ from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.regular import NotRegular, read_regular
 from nemo_runspec.text import clean, count, one_line
+from nemotron.cli.commands.jobs.formatting import age, coloured, local_time, numbers, print_json, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
-from nemotron.cli.commands.jobs.formatting import coloured, local_time, numbers, print_json, took
 from nemotron.cli.text import paint, table
 
 if TYPE_CHECKING:
@@ -51,8 +51,11 @@ def call(job: str, sort: str | None, script: bool, as_json: bool) -> int:
     if as_json:
         print_json(to_json(record))
         return 0
-    print(f"{paint(record.name, 'bold')}  {coloured(record.state, record.state)}")
-    rows = [*_what(record), *_how_it_goes(record), *_files(record, store.folder(record.name))]
+    folder = store.folder(record.name)
+    told = age(record, folder)
+    since = f" ({told}; nemotron jobs status asks now)" if told else ""
+    print(f"{paint(record.name, 'bold')}  {coloured(record.state, record.state)}{since}")
+    rows = [*_what(record), *_how_it_goes(record), *_files(record, folder)]
     print("\n".join(table((key, clean(value)) for key, value in rows if value)))
     print("states, as they were noticed" if record.handle else "states")
     print("\n".join(table((s.state, local_time(s.time), one_line(s.reason)) for s in record.states)))
@@ -81,7 +84,7 @@ def _what(record: JobRecord) -> list[tuple[str, str]]:
 
 
 def _id(record: JobRecord) -> str:
-    """What the platform calls it, where it is, and when it was last asked."""
+    """What the platform calls it, and where it is."""
     if not record.handle:
         return ""
     from nemo_runspec.remote.display import place_of
@@ -90,8 +93,6 @@ def _id(record: JobRecord) -> str:
     found = [record.id or "none yet", f"on {where}", f"in {record.job_dir}"]
     if record.facts.nodes:
         found.insert(1, f"on {record.facts.nodes}")
-    if record.facts.asked and not record.over:
-        found.append(f"(asked {local_time(record.facts.asked)}; nemotron jobs status asks again)")
     return " ".join(found)
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
+from nemotron.cli.commands.jobs.formatting import ago, local_time, print_json, print_table, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
-from nemotron.cli.commands.jobs.formatting import local_time, print_json, print_table, took
 from nemotron.cli.commands.jobs.messages import said_when_slow, say
 from nemotron.cli.commands.jobs.selector import Conditions, words_of
 
@@ -42,6 +42,10 @@ class Stale:
         """In words, as the beginning of a remark."""
         when = f"as of {local_time(self.since)}" if self.since else "as it was submitted"
         return f"{when}, not asked now: {self.why}"
+
+    def marked(self) -> str:
+        """Behind the state: that it is not of now, and how old it is."""
+        return f" ({', '.join(filter(None, ('stale', ago(self.since))))})"
 
 
 def call(jobs: Sequence[str], wanted: Conditions, as_json: bool) -> int:
@@ -117,7 +121,7 @@ def _row(record: JobRecord, seen: JobStatus | None, stale: Stale | None) -> tupl
     told = (stale.said() if stale else "", _place(facts, record.state), _why(record, facts), _unknown(record, facts))
     return (
         record.name,
-        f"{record.state}{code}{' (stale)' if stale else ''}",
+        f"{record.state}{code}{stale.marked() if stale else ''}",
         facts.id,
         took(record, seen.facts.elapsed if seen else None),
         facts.nodes,

@@ -15,6 +15,9 @@ class Console:
     def answer(self, text: str) -> None:
         """A line for a script: the name of what was started, and nothing else."""
 
+    def started(self, name: str) -> None:
+        """The name of a job that has been submitted and that this process stays with."""
+
     def hide(self, secrets: Iterable[str]) -> None:
         """Secrets that this process's command line may show to others."""
 

@@ -36,7 +36,6 @@ REFUSALS = [
     ([*TINY, "--stage", "--run", "laptop"], ["profile 'laptop' runs on this machine"]),
     ([*TINY, "--stage", "--dry-run"], ["--stage needs a remote profile"]),
     ([*TINY, "--out", "plan.json"], ["--out saves the plan of a dry run", "--dry-run --out plan.json"]),
-    ([*TINY, "--json"], ["--json belongs to --dry-run"]),
     ([*TINY, "my-clutser"], ["'my-clutser' is neither an option nor an override", "--run NAME"]),
     ([*TINY, "my-cluster"], ["neither an option nor an override", "did you mean --run my-cluster?"]),
     (["nano3", "pretrain", "tiny"], ["'tiny' is neither an option nor an override", "did you mean -c tiny?"]),

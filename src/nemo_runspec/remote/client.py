@@ -44,6 +44,7 @@ def run(submission: Submission, *, console: Console) -> int:
         console.answer(job.plan.name)  # for scripts: all that stands on standard output
         _say_submitted(job)
         return 0
+    console.started(job.plan.name)
     return attach(job)
 
 

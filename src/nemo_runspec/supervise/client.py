@@ -34,6 +34,7 @@ def run(submission: Submission, *, console: Console, grace: float = GRACE) -> in
     job = SupervisedJob(submission, console.say, grace=grace)
     with Interrupts() as interrupts:
         job.record_job()
+        console.started(job.plan.name)
         return job.run_to_its_end(interrupts).exit_code
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
@@ -15,6 +16,9 @@ from nemo_runspec.processes import hide_command_line
 from nemotron.cli.options import Invocation
 from nemotron.cli.resolve import check_resolve, resolved, say_if_nothing
 from nemotron.cli.views import View, check_views
+
+if TYPE_CHECKING:
+    from nemo_runspec.runner.client import Caller
 
 
 def execute(recipe: Recipe, invocation: Invocation) -> int:
@@ -50,14 +54,17 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
         request, planned = _squashed(request, planned, dry_run=shown)
     if shown:
         return _preview(_looked_at_here(planned), view, invocation)
-    return _run(request, planned, stage=invocation.stage)
+    return _run(request, planned, invocation)
 
 
-def _run(request: PlanRequest, planned: Planned, *, stage: bool) -> int:
+def _run(request: PlanRequest, planned: Planned, invocation: Invocation) -> int:
     from nemo_runspec.runner.run import run_request, stage_plan
-    from nemotron.cli.console import caller
+    from nemotron.cli.as_json import run_job
 
-    return stage_plan(planned, caller()) if stage else run_request(request, planned, caller())
+    def run(caller: Caller) -> int:
+        return stage_plan(planned, caller) if invocation.stage else run_request(request, planned, caller)
+
+    return run_job(run, as_json=invocation.json)
 
 
 def _check_combination(invocation: Invocation) -> None:
@@ -123,10 +130,10 @@ def _multirun(request: PlanRequest, invocation: Invocation) -> int:
 
         return preview_sweep(request, machine_readable=invocation.json)
     from nemo_runspec.sweeps.submit import start_sweep
-    from nemotron.cli.sweep_console import sweep_caller
+    from nemotron.cli.as_json import run_sweep
 
     _check_single(invocation)
-    return start_sweep(request, sweep_caller())
+    return run_sweep(lambda caller: start_sweep(request, caller), as_json=invocation.json)
 
 
 def _looked_at_here(planned: Planned) -> Planned:

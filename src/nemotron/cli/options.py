@@ -66,7 +66,7 @@ RECIPE_OPTIONS: tuple[OptionSpec, ...] = (
     OptionSpec("--multirun", "-m", None, "One run for every combination of values, such as train.lr=1e-3,3e-4."),
     OptionSpec("--stage", None, None, "Put the files on the cluster and submit nothing."),
     OptionSpec("--force-squash", None, None, "Make the container's squash file again although it exists."),
-    OptionSpec("--json", None, None, "Machine-readable output."),
+    OptionSpec("--json", None, None, "The job, or with --dry-run the plan, as JSON; all else on the error stream."),
 )
 
 

@@ -28,7 +28,6 @@ def check_views(asked: Sequence[View], dry_run: bool) -> View:
     if len(options) > 1:
         raise UserError(f"{' and '.join(options)} exclude each other", remedy="keep one; --json holds everything")
     view = next(iter(asked), View.PAGE)
-    if view not in (View.PAGE, View.CONFIG) and not dry_run:
-        also = "; jobs have 'nemotron jobs show --json'" if view is View.JSON else ""
-        raise UserError(f"{view.value} belongs to --dry-run here", remedy=f"add --dry-run{also}")
+    if view not in (View.PAGE, View.CONFIG, View.JSON) and not dry_run:
+        raise UserError(f"{view.value} belongs to --dry-run here", remedy="add --dry-run")
     return view

@@ -25,6 +25,7 @@ def make(help_text: str) -> Command:
         option("--dry-run", "Show the saved plan again; do nothing."),
         option("--full", "With --dry-run: show everything, every value and every text."),
         option("--script", "With --dry-run: show only the text that the platform gets, as for sbatch."),
+        option("--json", "The job as JSON; all else on the error stream."),
         option("--resolve", "With --dry-run: ask the platform for what only it knows, and show that too."),
     )
 
@@ -37,6 +38,7 @@ def _call(
     dry_run: bool,
     full: bool,
     script: bool,
+    as_json: bool,
     resolve: bool,
 ) -> int:
     from nemo_runspec.paths import expanded
@@ -44,18 +46,18 @@ def _call(
     from nemo_runspec.plans.labels import labels_of
     from nemo_runspec.runner.apply import ready_saved, relabelled
     from nemo_runspec.runner.run import run_plan
-    from nemotron.cli.console import caller
+    from nemotron.cli.as_json import run_job
     from nemotron.cli.resolve import check_resolve
     from nemotron.cli.views import View, check_views
 
-    view = check_views([*((View.FULL,) if full else ()), *((View.SCRIPT,) if script else ())], dry_run)
+    asked = {View.FULL: full, View.SCRIPT: script, View.JSON: as_json}
+    view = check_views([each for each, given in asked.items() if given], dry_run)
     check_resolve(resolve, dry_run)
     saved = relabelled(load_plan(expanded(plan)), labels_of(name, tag, note))
     if dry_run:
         _show(saved, view, resolve)
         return 0
-    who = caller()
-    return run_plan(ready_saved(saved, who), who)
+    return run_job(lambda caller: run_plan(ready_saved(saved, caller), caller), as_json=as_json)
 
 
 def _show(saved: Plan, view: View, resolve: bool) -> None:

@@ -105,9 +105,7 @@ def make(help_text: str) -> Command:
             "wait",
             _WAIT,
             selecting(act.wait),
-            _jobs(required=False),
-            everything(),
-            *conditions(),
+            *_chosen(),
             option("--timeout", "Wait no longer than this, such as 10m.", value="TIME"),
             as_json,
         ),
@@ -116,7 +114,7 @@ def make(help_text: str) -> Command:
         command("diagnose", _DIAGNOSE, cloud.diagnose, _job(), as_json),
         command("stop", _STOP, selecting(act.stop), *_ending(), as_json),
         command("cancel", _CANCEL, selecting(act.cancel), *_ending(), as_json),
-        command("retry", _RETRY, selecting(again.retry), _jobs(required=False), everything(), *conditions(), yes()),
+        command("retry", _RETRY, selecting(again.retry), *_chosen(), yes(), as_json),
         command(
             "ssh", _SSH, remote.ssh, _job(), option("--node", "The node, as the scheduler names it.", value="NODE")
         ),
@@ -132,8 +130,12 @@ def _jobs(*, required: bool = True) -> Parameter:
     return argument("jobs", _JOBS, complete=complete.jobs_and_groups, many=True, required=required)
 
 
+def _chosen() -> list[Parameter]:
+    return [_jobs(required=False), everything(), *conditions()]
+
+
 def _ending() -> list[Parameter]:
-    return [_jobs(required=False), everything(), *conditions(), _grace(), yes()]
+    return [*_chosen(), _grace(), yes()]
 
 
 def _amount() -> list[Parameter]:

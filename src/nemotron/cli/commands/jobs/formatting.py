@@ -35,11 +35,15 @@ _NOW = 30.0
 
 def print_json(value: Any) -> None:
     """JSON that every reader takes: a number that JSON has no word for is its text, `"nan"`, as in records."""
+    print(json_text(value, indent=2))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """The same as text, on one line without `indent`."""
     try:
-        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+        return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     except ValueError:
-        text = json.dumps(_plain(value), indent=2, ensure_ascii=False)
-    print(text)
+        return json.dumps(_plain(value), indent=indent, ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:

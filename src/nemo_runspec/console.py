@@ -5,6 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 
+_quiet = False
+
+
+def be_quiet(wanted: bool) -> None:
+    """Whether people are told results and errors only."""
+    global _quiet
+    _quiet = wanted
+
+
+def is_quiet() -> bool:
+    """Whether nobody wants to hear how it goes: neither lines nor bars are shown then."""
+    return _quiet
+
+
+def note(text: str) -> None:
+    """Prints a line for a person on the error stream, which may be gone; not while it is quiet."""
+    if _quiet or sys.stderr is None:  # closed when this process was started; print would take standard output instead
+        return
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        return
+
 
 class Console:
     """Takes what nemotron has to say. This one says nothing; a subclass overrides what it wants to hear."""
@@ -26,13 +49,8 @@ class TerminalConsole(Console):
     """Lines for a person on the error stream, which may be gone; lines for a script on standard output."""
 
     def say(self, text: str) -> None:
-        """Prints one line."""
-        if sys.stderr is None:  # closed when this process was started; print would take standard output instead
-            return
-        try:
-            print(text, file=sys.stderr, flush=True)
-        except OSError:
-            return
+        """Prints one line, unless it is quiet."""
+        note(text)
 
     def answer(self, text: str) -> None:
         """Prints one line."""

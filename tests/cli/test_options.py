@@ -214,7 +214,7 @@ def test_list(project, nemotron):
     project.recipe("steps/sft/automodel")
     out = nemotron("list").succeeds().out
     assert "nemotron mine train" in out
-    assert "default,tiny" in out
+    assert "default, tiny" in out
     assert "nemotron steps run sft/automodel" in out
     assert "cannot be read: unknown key [tool.runspec.run] lunch" in out
     assert "did you mean 'launch'?" in out

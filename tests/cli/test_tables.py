@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import re
-import struct
-import subprocess
-import sys
-import termios
-from contextlib import suppress
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -73,33 +63,6 @@ def test_a_word_that_is_too_long_for_its_column_stands_across():
     assert lines_of(rows, 44)[1] == ["  path  = " + "x" * 30, " " * 33 + "env.toml:12"]
 
 
-@pytest.fixture
-def screen(project):
-    """`screen(*words, columns=)`: what a command shows on a terminal, without colours."""
-
-    def run(*words, columns, rows=2000):
-        keyboard, inside = pty.openpty()
-        fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        child = subprocess.Popen(
-            [sys.executable, "-m", "nemotron", *words],
-            cwd=project.folder,
-            env=project.environment(TERM="xterm"),
-            stdin=inside,
-            stdout=inside,
-            stderr=inside,
-        )
-        os.close(inside)
-        seen = b""
-        with suppress(OSError):  # EIO: nobody has the terminal open any more
-            while block := os.read(keyboard, 1 << 16):
-                seen += block
-        os.close(keyboard)
-        child.wait(timeout=60)
-        return re.sub(r"\x1b\[[0-9;]*m", "", seen.decode()).replace("\r\n", "\n")
-
-    return run
-
-
 SCREENS = [
     ("list",), ("env", "fields", "slurm"), ("env", "fields"), ("env", "fields", "timeout"), ("env", "list"),
     ("env", "show", "my-cluster"), ("doctor",),
@@ -109,9 +72,9 @@ SCREENS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 120])
 @pytest.mark.parametrize("words", SCREENS, ids=" ".join)
-def test_screens(project, nemotron_process, screen, words, columns):
+def test_screens(project, nemotron_process, terminal, words, columns):
     """The words of a row on a terminal are those of the same row elsewhere, in order and whole."""
-    seen, elsewhere = screen(*words, columns=columns), nemotron_process(*words).out
+    seen, elsewhere = terminal(*words, columns=columns, rows=2000)[1], nemotron_process(*words).out
     assert max(map(len, seen.splitlines())) <= columns
     longest = columns - 2 - HANG
     whole = {word for word in elsewhere.split() if len(word) <= longest}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from lepton_project import Site, make_site
 
@@ -74,6 +76,15 @@ def test_as_a_table(site, columns):
     assert lines[0].split() == ["h100-node-0", "h100-pool", "takes", "no", "jobs", "8", "0"]
     assert {line.split()[1] for line in lines} == {"h100-pool"}, "the profile's node group only"
     assert max(map(len, out.splitlines())) <= int(columns)
+
+
+def test_verbose_tells_what_is_asked_and_never_with_what(site):
+    said = site.nemotron("lepton", "nodes", "--profile", "one", "-v").succeeds()
+    lines = [line for line in said.err.splitlines() if "GET http" in line]
+    assert lines and all(re.search(r"/\S+  \(\d+\.\d\d s, HTTP 200, .*B\)$", line) for line in lines), said.err
+    assert site.lab.token not in said.err
+    usual = site.nemotron("lepton", "nodes", "--profile", "one").succeeds()
+    assert (usual.out, usual.err) == (said.out, "")
 
 
 @pytest.mark.slow

@@ -23,7 +23,13 @@ SYSTEM_SECTIONS: Mapping[str, tuple[Field, ...]] = {
         Field("root", "str", "Root directory of the file store, as the job sees it."),
     ),
     "cache": (Field("git_dir", "str", "Directory where repositories named by ${auto_mount:…} are cloned."),),
-    "cli": (Field("theme", "str", "Colour theme of the terminal output, such as github-light or monokai."),),
+    "cli": (
+        Field(
+            "theme",
+            "str",
+            "Colours of scripts and YAML on a terminal, such as github-light; by default the terminal's own.",
+        ),
+    ),
 }
 
 WANDB_VARIABLES: Mapping[str, str] = {

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from nemo_runspec.backends import find_backend
+from nemo_runspec.console import is_quiet
 from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.duration import span
 from nemo_runspec.records import JobRecord
@@ -300,6 +301,8 @@ def _width() -> int:
 
 
 def _write(text: str) -> None:
+    if is_quiet():
+        return
     try:
         stream = unfiltered(sys.stderr)
         stream.write(text)

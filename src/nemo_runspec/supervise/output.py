@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nemo_runspec import paths
+from nemo_runspec.console import is_quiet
 from nemo_runspec.redact import LineFilter
 from nemo_runspec.supervise.progress import MetricsBar
 
@@ -36,7 +37,7 @@ class JobOutput:
         self._say = say
         self._broken = not show or sys.stdout is None  # None: it was closed when this process was started
         self.lost_lines = 0
-        self._bar = None if self._broken or not sys.stdout.isatty() else MetricsBar(metrics)
+        self._bar = None if self._broken or is_quiet() or not sys.stdout.isatty() else MetricsBar(metrics)
 
     def feed(self, data: bytes) -> None:
         """Takes a piece."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
+from nemo_runspec.console import note
 from nemo_runspec.planning.planned import PlanRequest
 from nemo_runspec.records import JobStore
 from nemo_runspec.supervise.spawn import start_in_new_process
@@ -51,7 +51,7 @@ class _Answer(SweepConsole):
 
     def say(self, text: str) -> None:
         """A line on the error stream."""
-        print(text, file=sys.stderr, flush=True)
+        note(text)
 
     def answer(self, text: str) -> None:
         """The sweep's name."""

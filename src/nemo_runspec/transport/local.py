@@ -10,9 +10,11 @@ import subprocess
 import threading
 import time
 from contextlib import closing, suppress
+from functools import partial
 from typing import IO, cast
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.tracing import asked, programs_of
 from nemo_runspec.transport import remote
 from nemo_runspec.transport.base import Broken, Data, Done
 from nemo_runspec.transport.master import no_ssh
@@ -62,7 +64,7 @@ class LocalHost:
     def run(self, script: str, *, data: Data = b"", timeout: float = 60.0) -> Done:
         """As `Host.run`."""
         self._count()
-        with closing(Spool()) as errors:
+        with asked(self.name, partial(programs_of, script)) as question, closing(Spool()) as errors:
             exchange = Exchange(spawn(["bash", "-c", remote.HERE], errors.writer))
             try:
                 out = exchange.finish(
@@ -73,7 +75,9 @@ class LocalHost:
             finally:
                 if exchange.cut_short:
                     exchange.process.kill()
-            return Done(status_of(exchange.process.returncode), out, errors.read())
+            code = status_of(exchange.process.returncode)
+            question.answer = f"exit code {code}"
+            return Done(code, out, errors.read())
 
     def start(self, script: str) -> subprocess.Popen[bytes]:
         """As `Host.start`."""

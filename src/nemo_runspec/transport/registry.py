@@ -18,6 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from nemo_runspec.images import HUB, is_image_file, parse_reference
+from nemo_runspec.tracing import asked
 from nemo_runspec.transport.loopback import is_in_clear, is_loopback
 
 ACCEPT = ", ".join((
@@ -163,8 +164,15 @@ class _NoRedirect(HTTPRedirectHandler):
 def _head(url: str, headers: Mapping[str, str], *, follow: bool = True) -> tuple[str, str]:
     """Status and challenge."""
     request = Request(url, method="HEAD", headers={"Accept": ACCEPT, **headers})
+    with asked("registry", lambda: f"HEAD {url}") as question:
+        status, challenge = _answered(opener(follow=follow), request)
+        question.answer = f"HTTP {status}"
+    return status, challenge
+
+
+def _answered(asker: OpenerDirector, request: Request) -> tuple[str, str]:
     try:
-        with opener(follow=follow).open(request, timeout=_SECONDS) as answer:
+        with asker.open(request, timeout=_SECONDS) as answer:
             return str(answer.status), ""
     except HTTPError as error:
         return str(error.code), error.headers.get("WWW-Authenticate") or ""

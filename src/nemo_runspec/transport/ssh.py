@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.polling import Backoff
+from nemo_runspec.tracing import asked, programs_of
 from nemo_runspec.transport.base import Data, Done, Unreachable
 from nemo_runspec.transport.connection import Address, Connection, interactive
 from nemo_runspec.transport.local import took_too_long
@@ -81,7 +83,11 @@ class SshHost:
         """As `Host.run`. A person's typing at a prompt of ssh does not count to `timeout`."""
         self._count()
         wrapping, deadline = Wrapping(), self._deadline(timeout)
-        with self._slot(deadline), closing(self._greeted(wrapping, deadline)) as session:
+        with (
+            asked(f"ssh {self.name}", partial(programs_of, script)) as question,
+            self._slot(deadline),
+            closing(self._greeted(wrapping, deadline)) as session,
+        ):
             head = wrapping.to_run(script)
             try:
                 heard = session.exchange.finish(itertools.chain((head,), blocks(data)), deadline)
@@ -90,6 +96,7 @@ class SshHost:
             told = wrapping.status(heard)
             if told is None:
                 raise session.lost(self.name)
+            question.answer = f"exit code {told[0]}"
             return Done(*told, session.errors(wrapping))
 
     def start(self, script: str) -> subprocess.Popen[bytes]:

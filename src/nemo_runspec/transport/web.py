@@ -16,6 +16,8 @@ from typing import Any
 from urllib.parse import urljoin
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.text import size
+from nemo_runspec.tracing import asked
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.body import Endless, Limits, body_of
 from nemo_runspec.transport.http_text import (
@@ -185,7 +187,10 @@ class Web:
         end, pause = time.monotonic() + self._patience, _FIRST
         while True:
             try:
-                return self._checked(self._once(method, url, params, body, secret))
+                with asked(self.name, lambda: f"{method} {shown_url(url)}") as question:
+                    reply = self._once(method, url, params, body, secret)
+                    question.answer = f"HTTP {reply.status}, {size(len(reply.body))}"
+                return self._checked(reply)
             except _Passing as trouble:
                 again = trouble.not_done or repeatable
                 wait = max(trouble.after, pause * random.uniform(0.8, 1.2))  # many clients must not come back as one

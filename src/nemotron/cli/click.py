@@ -7,21 +7,34 @@ from __future__ import annotations
 
 from typer import Abort, Exit
 from typer._click.core import Command, Context, Parameter
-from typer._click.exceptions import ClickException, NoSuchOption
+from typer._click.exceptions import (
+    BadOptionUsage,
+    BadParameter,
+    ClickException,
+    MissingParameter,
+    NoArgsIsHelpError,
+    NoSuchOption,
+    UsageError,
+)
 from typer._click.shell_completion import CompletionItem
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 __all__ = [
     "Abort",
+    "BadOptionUsage",
+    "BadParameter",
     "ClickException",
     "Command",
     "CompletionItem",
     "Context",
     "Exit",
+    "MissingParameter",
+    "NoArgsIsHelpError",
     "NoSuchOption",
     "Parameter",
     "TyperArgument",
     "TyperCommand",
     "TyperGroup",
     "TyperOption",
+    "UsageError",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
+from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.build import build_plan
 from nemo_runspec.planning.planned import Planned, PlanRequest
@@ -162,4 +163,4 @@ def _save(plan: Plan, out: str | None) -> None:
     """Saves the plan of a dry run where that is wanted."""
     if out:
         target = plan.save(out)
-        print(f"plan saved: {target}  (nemotron apply {target})", file=sys.stderr)
+        note(f"plan saved: {target}  (nemotron apply {target})")

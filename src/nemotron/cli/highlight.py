@@ -4,32 +4,47 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from nemo_runspec.errors import UserError
 
 # Rich and GitHub names that people know, as the Pygments styles that come nearest.
-_STYLES = {"github-light": "friendly", "ansi_light": "friendly", "ansi_dark": "native", "default": "monokai"}
+_STYLES = {"github-light": "friendly", "ansi_light": "friendly", "ansi_dark": "native"}
+
+_OWN = "default"
+"""The terminal's own colours, which its user has chosen for its background."""
 
 
 def highlight(text: str, language: str) -> str:
     """The text with colour codes, in the style of `[cli] theme`; as it is in a language that nobody knows."""
     import pygments
-    from pygments.formatters import Terminal256Formatter
+    from pygments.formatters import Terminal256Formatter, TerminalFormatter
     from pygments.lexers import get_lexer_by_name
     from pygments.styles import get_style_by_name
     from pygments.util import ClassNotFound
 
     theme = _theme()
     try:
-        style = get_style_by_name(_STYLES.get(theme, theme))
+        formatter = Terminal256Formatter(style=get_style_by_name(_STYLES.get(theme, theme))) if theme != _OWN else None
     except ClassNotFound:
-        style = get_style_by_name(_STYLES["default"])
+        formatter = None
     try:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return text
-    coloured: str = pygments.highlight(text, lexer, Terminal256Formatter(style=style))
+    coloured: str = pygments.highlight(text, lexer, formatter or TerminalFormatter(colorscheme=_sixteen()))
     return coloured
+
+
+def _sixteen() -> dict[Any, tuple[str, str]]:
+    """Which of the terminal's colours is whose: for light and dark ones, as Pygments names them."""
+    from pygments.token import Comment, Generic, Keyword, Name, Number, String, Token
+
+    named = {
+        Token: "", Comment: "brightblack", Keyword: "cyan", Name.Tag: "cyan", Name.Attribute: "cyan", String: "green",
+        Number: "magenta", Generic.Deleted: "red", Generic.Inserted: "green",
+    }  # fmt: skip
+    return {kind: (name, name) for kind, name in named.items()}
 
 
 def stand_out(text: str, words: Iterable[re.Pattern[str]]) -> str:
@@ -45,5 +60,5 @@ def _theme() -> str:
     try:
         env = env_file_in_force()
     except UserError:
-        return "default"
-    return str(env.system("cli").get("theme", "default")) if env else "default"
+        return _OWN
+    return str(env.system("cli").get("theme") or _OWN) if env else _OWN

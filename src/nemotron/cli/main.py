@@ -26,6 +26,9 @@ def run(argv: Sequence[str]) -> int:
 
     1 where the system refused something, such as room for the output; 141 where whoever read it has gone.
     """
+    from nemotron.cli.command import usual_talk
+
+    usual_talk()
     _prepare_streams()
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = map(_visible, before)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from nemo_runspec.catalog import Recipe
-from nemotron.cli.click import Context, NoSuchOption, TyperCommand
+from nemotron.cli.click import Context
+from nemotron.cli.command import OneCommand
 from nemotron.cli.options import read_invocation, recipe_parameters
 from nemotron.cli.text import literal
-from nemotron.cli.words import unknown_option
+from nemotron.cli.usage import SCRIPT_ARGUMENTS
 
 ARGS = "nemotron.args"
 
 
-class PassthroughCommand(TyperCommand):
+class PassthroughCommand(OneCommand):
     """A command whose words after `--` are kept apart, for the script."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
@@ -23,12 +24,8 @@ class PassthroughCommand(TyperCommand):
             cut = args.index("--")
             args, after = args[:cut], args[cut + 1 :]
         ctx.meta[ARGS] = tuple(after)
-        typed = list(args)
-        try:
-            return super().parse_args(ctx, [word for text in args for word in self._apart(text)])
-        except NoSuchOption as error:
-            known = [name for each in self.params for name in each.opts if name.startswith("-")]
-            raise unknown_option(error.option_name, known, ctx.command_path, [*typed, *after]) from None
+        ctx.meta[SCRIPT_ARGUMENTS] = tuple(after)
+        return super().parse_args(ctx, [word for text in args for word in self._apart(text)])
 
     def _apart(self, text: str) -> list[str]:
         """`-c=NAME` as it looks: Click takes the `=` for a part of the value."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,4 +45,4 @@ def say_if_nothing(plan: Plan, rendering: Rendering | None) -> None:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    note(line)

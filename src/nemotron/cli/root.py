@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kit": ("nemotron.cli.commands.kit:make", "Tools for a cluster: squash files and container builds on Slurm."),
     "apply": ("nemotron.cli.commands.apply:make", "Run a plan saved with --dry-run --out."),
     "diff": ("nemotron.cli.commands.diff:make", "What differs between two plans or runs."),
+    "version": ("nemotron.cli.commands.version:make", "The version; with -v of what is installed with it, too."),
+    "help": ("nemotron.cli.commands.help:make", "What --help shows: nemotron help jobs list"),
 }
 """Built-in commands: where each is made, and its line in the help. A module is imported when its command is named."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemotron.cli.click import Context, TyperGroup
+from nemotron.cli.click import Context
+from nemotron.cli.command import Group
 from nemotron.cli.options import RECIPE_OPTIONS
 
 
-class StrictGroup(TyperGroup):
+class StrictGroup(Group):
     """A group that explains an option standing before the subcommand it belongs to."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:

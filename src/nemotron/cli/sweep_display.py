@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.console import is_quiet, note
 from nemo_runspec.source import display_path
 from nemo_runspec.supervise.progress import MetricsTail, describe
 from nemo_runspec.sweeps.console import SweepView
@@ -35,7 +36,7 @@ def make_display(sweep: Sweep, keys: Sequence[str], total: int | None) -> SweepD
     Args:
         keys: the overrides that differ. `total`: how many runs there will be, None where nobody knows.
     """
-    on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    on_terminal = sys.stderr.isatty() and not is_quiet() and os.environ.get("TERM") != "dumb"
     return (LiveDisplay if on_terminal else SweepDisplay)(sweep, keys, total)
 
 
@@ -92,7 +93,7 @@ class SweepDisplay(SweepView):
 
     def print(self, line: str) -> None:
         """Prints one line."""
-        print(line, file=sys.stderr, flush=True)
+        note(line)
 
     def show_start(self, member: Member) -> None:
         """Says that a member starts."""

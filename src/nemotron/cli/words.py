@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 
-from nemo_runspec.errors import UserError, suggest
+from nemo_runspec.errors import UserError
 from nemotron.cli import complete
 
 _KINDS = (
@@ -32,23 +32,6 @@ def check_overrides(texts: Sequence[str], configs: Callable[[], Sequence[str]]) 
 def is_override(text: str) -> bool:
     """Whether a word is meant as an override: `key=value`, `+key=value`, `~key`."""
     return ("=" in text and not text.startswith("=")) or text.startswith("~")
-
-
-def unknown_option(option: str, known: Sequence[str], command: str, typed: Sequence[str]) -> UserError:
-    """The error for an option that no recipe's command has: misspelt, or the script's own.
-
-    Args:
-        known: the command's options. `typed`: the words after `command`, the option and what follows it last.
-    """
-    at = next((n for n, word in enumerate(typed) if word.partition("=")[0] == option), len(typed))
-    for_script = shlex.join([*command.split(), *typed[:at], "--", *typed[at:]])
-    near = suggest(option, known, cutoff=0.7)
-    meant = [f"did you mean {near}?"] if near else []
-    return UserError(
-        f"no such option: {option}",
-        where="command line",
-        remedy="; ".join([*meant, f"an argument for the script comes after --: {for_script}"]),
-    )
 
 
 def _torn(texts: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded
 from nemo_runspec.profiles.envfile import EnvFile, load_env_file
@@ -71,7 +72,7 @@ def _file_in_force() -> EnvFile:
 
 def _with_owner_warning(env: EnvFile) -> EnvFile:
     for line in owner_warning(env):
-        print(f"warning: {line}", file=sys.stderr)
+        note(f"warning: {line}")
     return env
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from nemo_runspec.catalog import Recipe, find_recipe, find_recipes
+from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
 from nemotron.cli import complete
 from nemotron.cli.click import Command, Context, TyperOption
@@ -50,7 +50,7 @@ def _squash(profile: str, image: str, force: bool, dry_run: bool, full: bool) ->
     view = check_views([View.FULL] if full else [], dry_run)
     job = squash_job(profile, image, force=force)
     if job is None:
-        print(f"{image}: a file already; there is nothing to import", file=sys.stderr)
+        note(f"{image}: a file already; there is nothing to import")
         print(image)
         return 0
     if dry_run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -212,7 +213,7 @@ def _already(over: bool) -> str:
 
 def _raise_first(problems: Sequence[UserError]) -> None:
     for problem in problems[1:]:
-        say(str(problem))
+        print(f"error: {problem}", file=sys.stderr, flush=True)
     if problems:
         raise problems[0]
 

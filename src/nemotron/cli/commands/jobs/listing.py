@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count, one_line
 from nemotron.cli.commands.jobs.formatting import age, numbers, print_json, print_table, short_time, took
@@ -182,4 +183,4 @@ def _print_rest(lines: Sequence[_Line], limit: int | None) -> None:
     left = lines[len(lines) if limit is None else limit :]
     if left:
         hidden, total = (sum(line.size for line in some) for some in (left, lines))
-        print(paint(f"{hidden:,} more of {total:,} jobs: --limit N or --all", "dim", sys.stderr), file=sys.stderr)
+        note(paint(f"{hidden:,} more of {total:,} jobs: --limit N or --all", "dim", sys.stderr))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from nemo_runspec.console import note
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord
@@ -15,8 +16,8 @@ _SLOW = 4.0
 
 
 def say(text: str) -> None:
-    """One line on the error stream."""
-    print(text, file=sys.stderr, flush=True)
+    """One line on the error stream, unless it is quiet."""
+    note(text)
 
 
 @contextmanager

@@ -33,20 +33,20 @@ def tell(line: str) -> None:
         _listener(line)
 
 
-class Question:
+class TracedCall:
     """What one question has come to. `answer`: in a few words, once there is one."""
 
     answer = ""
 
 
 @contextmanager
-def asked(who: str, what: Callable[[], str]) -> Iterator[Question]:
+def asked(who: str, what: Callable[[], str]) -> Iterator[TracedCall]:
     """Tells, once the block has ended, what somebody was asked in it.
 
     Args:
         who: a machine or a platform. `what`: its words, made only where somebody listens; no secret stands in them.
     """
-    question, begun = Question(), time.monotonic()
+    question, begun = TracedCall(), time.monotonic()
     try:
         yield question
     except BaseException as error:

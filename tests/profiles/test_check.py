@@ -273,7 +273,7 @@ def test_env_fields_lists_every_spelling(nemotron, executor):
 
 
 def test_env_fields_of_an_unknown_executor(nemotron):
-    nemotron("env", "fields", "slrum").refuses("unknown executor 'slrum'", "did you mean 'slurm'?")
+    nemotron("env", "fields", "slrum").refuses("no key of a profile is about 'slrum'", "did you mean 'slurm'?")
 
 
 def test_what_only_the_backend_knows_to_be_lacking(project, nemotron):

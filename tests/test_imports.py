@@ -238,6 +238,7 @@ BASE, NAMES_TYPES = "nemo_runspec.backends.base", "types alone: what `Backend.lo
 ARGUED = {
     (BASE, "nemo_runspec.backends.listing"): NAMES_TYPES,
     (BASE, "nemo_runspec.backends.provider"): NAMES_TYPES,
+    (BASE, "nemo_runspec.backends.setup"): NAMES_TYPES,
     (BASE, "nemo_runspec.backends.worker"): NAMES_TYPES,
     (BASE, "nemo_runspec.plans.model"): NAMES_TYPES,
     (BASE, "nemo_runspec.plans.target"): NAMES_TYPES,

@@ -17,6 +17,7 @@ from nemo_runspec.field import Field
 if TYPE_CHECKING:
     from nemo_runspec.backends.listing import Listings
     from nemo_runspec.backends.provider import Provider
+    from nemo_runspec.backends.setup import Setup
     from nemo_runspec.backends.worker import Worker
     from nemo_runspec.check import Check, Question
     from nemo_runspec.plans.model import Plan
@@ -132,6 +133,7 @@ class Backend:
         mounts_sent_to: how a mount's source names the job's own directory, where repositories to be mounted are sent.
         in_container: True where a job on this machine does not see this process's environment.
         preflight: `module:function` of `checks(Question) -> Iterable[Check]`: whether a profile is going to work.
+        setup: `module:name` of a `backends.setup.Setup`: what `nemotron init` asks for a profile.
         builds: whether container builds run there, with the keys of a profile that are `of_builds`.
         lacking: `module:function` of `lacking(Plan) -> Iterable[str]`: what else must be mended before a submission, as
             far as the plan alone tells (pure).
@@ -161,6 +163,7 @@ class Backend:
     provider: str | None = None
     worker: str | None = None
     preflight: str | None = None
+    setup: str | None = None
     mounts: bool = True
     mounts_sent_to: str | None = None
     in_container: bool = False
@@ -187,6 +190,11 @@ class Backend:
         """What can be listed of the platform, None for nothing."""
         listings: Listings | None = _load(self.listings) if self.listings else None
         return listings
+
+    def load_setup(self) -> Setup | None:
+        """What is asked for a profile, None for an executor that brings no questions."""
+        setup: Setup | None = _load(self.setup) if self.setup else None
+        return setup
 
     def run_dir(self, env: Mapping[str, Any]) -> str:
         """`NEMO_RUN_DIR` in the job: the directory of the profile under which jobs, outputs and caches lie."""

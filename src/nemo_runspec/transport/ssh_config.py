@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nemo_runspec.paths import user_home
 from nemo_runspec.transport.master import no_ssh
 
 LOCAL_S = 5.0
@@ -88,3 +89,14 @@ def _jumps(lines: Sequence[bytes]) -> list[str]:
     said = next((os.fsdecode(line[10:]) for line in lines if line.startswith(b"proxyjump ")), "none")
     hops = [hop for hop in said.split(",") if hop not in ("", "none")]
     return [hop if hop.startswith("ssh://") else f"ssh://{hop}" for hop in hops]
+
+
+def aliases() -> list[str]:
+    """Hosts that `~/.ssh/config` names, in its order, without patterns. Nothing where it cannot be read."""
+    try:
+        text = (user_home() / ".ssh" / "config").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    lines = (line.replace("=", " ", 1).split() for line in text.splitlines())
+    names = [name.strip('"') for words in lines if words and words[0].lower() == "host" for name in words[1:]]
+    return list(dict.fromkeys(name for name in names if not set("*?!") & set(name)))

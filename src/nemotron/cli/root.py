@@ -12,6 +12,7 @@ from nemotron.cli.strict import StrictGroup
 from nemotron.cli.text import literal
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("nemotron.cli.commands.init:make", "Begin: write an env.toml, and a recipe that runs."),
     "list": ("nemotron.cli.commands.list:make", "Every recipe and step there is."),
     "run": ("nemotron.cli.commands.run:make", "Run a script of your own on a profile."),
     "steps": ("nemotron.cli.commands.steps:make", "Steps: list, show, run."),

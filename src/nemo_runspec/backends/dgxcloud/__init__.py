@@ -16,6 +16,7 @@ BACKEND = Backend(
     render="nemo_runspec.backends.cloud.render:render",
     provider="nemo_runspec.backends.dgxcloud.client:DgxCloudProvider",
     preflight="nemo_runspec.backends.dgxcloud.preflight:checks",
+    setup="nemo_runspec.backends.dgxcloud.setup:SETUP",
     inputs="nemo_runspec.backends.cloud.inputs:present",
     lacking="nemo_runspec.backends.dgxcloud.fields:without_a_way",
     node_identity="nemo_runspec.backends.cloud.node_identity:POD",

@@ -15,6 +15,7 @@ BACKEND = Backend(
     render="nemo_runspec.backends.docker.render:render",
     executor="nemo_runspec.backends.docker.executor:make_executor",
     preflight="nemo_runspec.backends.docker.preflight:checks",
+    setup="nemo_runspec.backends.docker.setup:SETUP",
     inputs="nemo_runspec.backends.docker.inputs:present",
     worker="nemo_runspec.backends.docker.worker:DockerWorker",
     node_identity="nemo_runspec.script.node_identity:CONTAINER",

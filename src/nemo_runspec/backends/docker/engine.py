@@ -94,6 +94,16 @@ def connect(host: str | None = None) -> Any:
     return client
 
 
+def is_there() -> bool:
+    """Whether something listens where the engine of this environment should. Quick: the engine is not asked."""
+    try:
+        _refuse_other_machines(engine_host())
+        _try_socket(engine_host())
+    except UserError:
+        return False
+    return engine_host().startswith("unix://")
+
+
 @contextmanager
 def refusals(doing: str) -> Iterator[None]:
     """Turns what the engine refuses inside into a `UserError` with the engine's own words.

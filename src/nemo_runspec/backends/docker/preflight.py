@@ -52,12 +52,15 @@ def _image(client: Any, image: str | None) -> Check:
     return ok("image", f"{image} is not here yet; its registry has it")
 
 
-def _gpus(info: Mapping[str, Any], env: Mapping[str, Any]) -> Check:
-    """A runtime for NVIDIA's GPUs, as `docker info` lists them; since 28 it may list devices (CDI) instead."""
-    wanted = env.get("gpus_per_node")
+def has_gpu_runtime(info: Mapping[str, Any]) -> bool:
+    """Whether `docker info` lists a runtime for NVIDIA's GPUs; since 28 it may list devices (CDI) instead."""
     devices = [str(device.get("ID", "")) for device in info.get("DiscoveredDevices") or ()]
-    there = "nvidia" in (info.get("Runtimes") or {}) or any("nvidia" in device for device in devices)
-    if there:
+    return "nvidia" in (info.get("Runtimes") or {}) or any("nvidia" in device for device in devices)
+
+
+def _gpus(info: Mapping[str, Any], env: Mapping[str, Any]) -> Check:
+    wanted = env.get("gpus_per_node")
+    if has_gpu_runtime(info):
         return ok("GPU runtime", "the engine has one for NVIDIA GPUs")
     if not wanted:
         return ok("GPU runtime", "the engine has none; the profile asks for no GPU")

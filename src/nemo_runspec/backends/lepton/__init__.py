@@ -16,6 +16,7 @@ BACKEND = Backend(
     executor="nemo_runspec.backends.cloud.executor:make_executor",
     provider="nemo_runspec.backends.lepton.client:LeptonProvider",
     preflight="nemo_runspec.backends.lepton.preflight:checks",
+    setup="nemo_runspec.backends.lepton.setup:SETUP",
     inputs="nemo_runspec.backends.cloud.inputs:present",
     lacking="nemo_runspec.backends.cloud.code.transports:lacking",
     node_identity="nemo_runspec.backends.cloud.node_identity:POD",

@@ -14,6 +14,7 @@ BACKEND = Backend(
     render="nemo_runspec.backends.local.render:render",
     executor="nemo_runspec.backends.local.executor:make_executor",
     preflight="nemo_runspec.backends.local.preflight:checks",
+    setup="nemo_runspec.backends.local.setup:SETUP",
     worker="nemo_runspec.backends.local.worker:LocalWorker",
     node_identity="nemo_runspec.script.node_identity:PROCESS",
     mounts=False,

@@ -32,6 +32,7 @@ BACKEND = SlurmBackend(
     executor="nemo_runspec.backends.slurm.executor:make_executor",
     provider="nemo_runspec.backends.slurm.client:SlurmProvider",
     preflight="nemo_runspec.backends.slurm.preflight.examine:examine",
+    setup="nemo_runspec.backends.slurm.setup:SETUP",
     inputs="nemo_runspec.backends.slurm.cluster.inputs:present",
     after="nemo_runspec.backends.slurm.target:after",
     node_identity="nemo_runspec.backends.slurm.node_identity:SRUN_TASK",

@@ -39,8 +39,10 @@ def argument(
     )
 
 
-def option(long: str, help_text: str, *, value: str | None = None, complete: Any = None) -> TyperOption:
-    """An option with a value, or a flag where `value` is None."""
+def option(
+    long: str, help_text: str, *, value: str | None = None, complete: Any = None, panel: str | None = None
+) -> TyperOption:
+    """An option with a value, or a flag where `value` is None. `panel`: its part of the help."""
     name = long.lstrip("-").replace("-", "_")
     return TyperOption(
         param_decls=[f"as_{name}" if name == "json" else name, long],
@@ -51,4 +53,5 @@ def option(long: str, help_text: str, *, value: str | None = None, complete: Any
         help=literal(help_text),
         show_default=False,
         shell_complete=complete,
+        rich_help_panel=panel,
     )

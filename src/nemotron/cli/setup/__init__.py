@@ -1,0 +1,1 @@
+"""`nemotron init`: questions, and the files that come of the answers."""

@@ -191,8 +191,8 @@ def test_stop_while_files_are_fetched_leaves_nothing_behind(tmp_path):
         while connection.recv(1000):  # its end: nobody holds it open any more
             continue
         connection.close()
-    assert pod.end.reason == "the job was told to stop before it had started"
-    assert pod.end.reason_code == ""
+    assert pod.end.reason == "the job was told to stop (SIGTERM) before it had started"
+    assert (pod.end.reason_code, pod.end.received) == ("", "TERM")
     assert not list(Path(plan.job_dir).parent.glob("*.partial.*"))
 
 

@@ -54,6 +54,23 @@ def test_stop_reaches_the_command(tmp_path, bare):
     assert (pod.end.exit_code, pod.end.received) == (7, "TERM")
 
 
+@pytest.mark.parametrize(("name", "code"), [("TERM", 143), ("INT", 130), ("HUP", 129)])
+def test_stop_while_the_first_commands_run_says_which(tmp_path, bare, name, code):
+    commands = (f"trap 'exit 0' {name}; kill -{name} $PPID; while :; do sleep 0.05; done",)
+    pod = start(loaded(shell_plan(tmp_path, "echo no", target={"pre_launch_commands": commands})), PATH=bare)
+    assert pod.wait() == code, pod.text
+    assert (pod.end.exit_code, pod.end.received) == (code, name)
+    assert pod.end.reason == f"the job was told to stop (SIG{name}) before it had started"
+
+
+def test_what_is_for_the_command_waits_for_it(tmp_path, bare):
+    script = "trap 'echo heard; exit 0' USR1\nwhile :; do sleep 0.05; done"
+    target = {"pre_launch_commands": ("kill -USR1 $PPID; sleep 0.1",)}
+    pod = start(loaded(shell_plan(tmp_path, script, target=target)), PATH=bare)
+    assert pod.wait() == 0, pod.text
+    assert "[rank0] heard\n" in pod.text
+
+
 @pytest.mark.parametrize(
     ("values", "env", "needs"),
     [

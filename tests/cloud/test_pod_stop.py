@@ -11,15 +11,23 @@ from nemo_runspec.backends.cloud.pod.program import boot_program
 from nemo_runspec.script.pod_marker import read_ends
 
 
-def signals(moment):
+def signals(moment, name="TERM"):
     """A python3 that tells process 1 to stop: before it is asked for its release, or as it becomes process 1."""
-    text = f'#!/bin/sh\ncase "$*" in {moment}) kill -TERM 1 ;; esac\nexec /usr/bin/python3 "$@"\n'
+    text = f'#!/bin/sh\ncase "$*" in {moment}) kill -{name} 1 ;; esac\nexec /usr/bin/python3 "$@"\n'
     return {"/usr/local/bin/python3": text}
 
 
 MOMENTS = pytest.mark.parametrize("moment", ["*version_info*", "*'supervisor.py pod'*"], ids=["page", "start"])
 
 BEFORE = "the job was told to stop (SIGTERM) before it had started"
+
+
+HEARS = """
+import signal, time
+signal.signal(signal.SIGUSR1, lambda *_: print("heard", flush=True) or exit(0))
+time.sleep(60)
+print("nothing heard", flush=True)
+"""
 
 
 @pytest.fixture
@@ -44,12 +52,22 @@ def end_of(pod):
 
 @needs_mounts
 @MOMENTS
-def test_stop_that_comes_before_all_is_ready_is_not_lost(tmp_path, container, moment):
-    pod = container(cloud_plan(tmp_path, "print('ran')"), {}, signals(moment))
-    assert pod.wait() == 143, pod.text
+@pytest.mark.parametrize(("name", "code"), [("TERM", 143), ("INT", 130), ("HUP", 129)])
+def test_stop_that_comes_before_all_is_ready_is_not_lost(tmp_path, container, moment, name, code):
+    pod = container(cloud_plan(tmp_path, "print('ran')"), {}, signals(moment, name))
+    assert pod.wait() == code, pod.text
     end = end_of(pod)
-    assert (end.exit_code, end.received, end.phase, end.reason) == (143, "TERM", "start", BEFORE)
+    assert (end.exit_code, end.received, end.phase) == (code, name, "start")
+    assert end.reason == BEFORE.replace("TERM", name)
     assert "[rank0]" not in pod.text
+
+
+@needs_mounts
+@pytest.mark.parametrize("moment", ["*version_info*", "*'supervisor.py pod'*"], ids=["page", "start"])
+def test_what_is_for_the_command_and_comes_before_all_is_ready_waits_for_it(tmp_path, container, moment):
+    pod = container(cloud_plan(tmp_path, HEARS), {}, signals(moment, "USR1"))
+    assert pod.wait() == 0, pod.text
+    assert "[rank0] heard\n" in pod.text
 
 
 @needs_mounts
@@ -80,14 +98,8 @@ def test_stop_that_comes_as_a_command_is_started_ends_that_command(tmp_path, com
 
 
 def test_signal_for_the_command_that_comes_while_the_profiles_own_commands_run_waits_for_it(tmp_path):
-    script = """
-import signal, time
-signal.signal(signal.SIGUSR1, lambda *_: print("heard", flush=True) or exit(0))
-time.sleep(60)
-print("nothing heard", flush=True)
-"""
     target = {"pre_launch_commands": ("kill -USR1 $PPID; sleep 0.2",)}
-    pod = start(loaded(cloud_plan(tmp_path, script, target=target)), **node(0, 1))
+    pod = start(loaded(cloud_plan(tmp_path, HEARS, target=target)), **node(0, 1))
     assert pod.wait() == 0, pod.text
     assert "[rank0] heard\n" in pod.text
 

@@ -136,7 +136,7 @@ def test_the_renderer_does_not_import_docker_py(make_plan):
 
 # additional_kwargs
 
-JOB = ["bash", "-c", "exec bash /nemo_run/job.sh 2>&1"]
+JOB = ["bash", "-c", ". /nemo_run/job.sh 2>&1"]
 
 
 def body(make_plan, **arguments: Any) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from job_scripts import environment, lay_out, plan_for
-from jobside.storm import moment, plan_of, run
+from jobside.storm import Moment, moment, plan_of, run
 from waiting import until
 
 from nemo_runspec.backends.local import processes
@@ -49,14 +52,8 @@ def test_a_stop_that_comes_before_the_first_line_is_in_the_record(tmp_path: Path
     process.send_signal(getattr(signal, f"SIG{name}"))
     process.communicate(timeout=120)
     (record,) = read_markers(Path(JobLayout(plan.job_dir).status))
-    assert (
-        (record.received, record.exit_code)
-        == (name, 128 + getattr(signal, f"SIG{name}"))
-        == (
-            name,
-            process.returncode,
-        )
-    )
+    ended = 128 + getattr(signal, f"SIG{name}")
+    assert (record.received, record.exit_code, process.returncode) == (name, ended, ended)
     assert record.phase != "command"
 
 
@@ -71,3 +68,59 @@ def test_one_that_the_command_counts_is_told_to_it_though_it_came_before_the_fir
     process.communicate(timeout=120)
     assert process.returncode == 0
     assert counted.read_text().split() == ["begun", "USR1", "ended"]
+
+
+PYTHON = """#!/bin/sh
+case "$*" in {moment}) kill -{name} {target} ;; esac
+exec {python} "$@"
+"""
+"""A python3 that tells a signal to the job script as it is asked for its version, or to itself as it becomes that."""
+
+MOMENTS = pytest.mark.parametrize(
+    ("moment", "target"), [("*version_info*", "$PPID"), ("*/supervisor.py*", "$$")], ids=["page", "start"]
+)
+
+
+def told_early(top: Path, name: str, moment: str, target: str, *, old_env: bool = False) -> tuple[int, list[str]]:
+    """A job that nobody has started with signals blocked, as in a container: its exit status, what it has counted."""
+    tools = top / "tools"
+    tools.mkdir()
+    texts = {"python3": PYTHON.format(moment=moment, name=name, target=target, python=sys.executable)}
+    if old_env:
+        texts["env"] = '#!/bin/sh\ncase $1 in --block*) exit 125 ;; esac\nexec /usr/bin/env "$@"\n'
+    for tool, text in texts.items():
+        (tools / tool).write_text(text)
+        (tools / tool).chmod(0o755)
+    plan = plan_of(moment_of(name), top)
+    process = subprocess.Popen(
+        ["bash", lay_out(plan).job_script], env=environment(PATH=f"{tools}:{os.environ['PATH']}"), cwd=top
+    )
+    seen = top / "counted"
+    wanted = "begun" if old_env and target == "$$" else name
+    until(lambda: process.poll() is not None or (seen.exists() and wanted in seen.read_text().split()), name)
+    (top / "go").touch()
+    process.wait(timeout=120)
+    (record,) = read_markers(Path(JobLayout(plan.job_dir).status))
+    assert record.exit_code == process.returncode
+    return process.returncode, seen.read_text().split() if seen.exists() else []
+
+
+def moment_of(name: str) -> Moment:
+    return Moment(0, "program", (name,), (0.0,), late=False, whole=False)
+
+
+@MOMENTS
+@pytest.mark.parametrize("name", ["USR1", "TERM", "INT", "HUP"])
+def test_what_comes_before_the_supervisor_is_its(tmp_path: Path, name: str, moment: str, target: str):
+    code, seen = told_early(tmp_path, name, moment, target)
+    if name == "USR1":
+        assert (code, seen) == (0, ["begun", "USR1", "ended"])
+    else:
+        assert (code, seen) == (128 + getattr(signal, f"SIG{name}"), [])
+
+
+@MOMENTS
+def test_where_env_cannot_block_it_does_not_end_the_job(tmp_path: Path, moment: str, target: str):
+    """coreutils before 8.31, BusyBox: while Python starts it is lost, before it is kept."""
+    code, seen = told_early(tmp_path, "USR1", moment, target, old_env=True)
+    assert (code, seen) == (0, ["begun", "ended"] if target == "$$" else ["begun", "USR1", "ended"])

@@ -74,6 +74,31 @@ def test_a_stop_reaches_the_command_and_its_own_ending_counts(tmp_path, tools):
     assert (marker(plan).exit_code, marker(plan).received) == (5, "TERM")
 
 
+def telling(tools: Path, name: str) -> None:
+    """A python3 that is none, and tells a signal to the job script that asks it for its version."""
+    (tools / "python3").write_text(f"#!/bin/sh\nkill -{name} $PPID\nexit 1\n")
+    (tools / "python3").chmod(0o755)
+
+
+def test_what_comes_early_for_the_command_reaches_it(tmp_path, tools):
+    line = "trap 'echo heard; exit 0' USR1; while true; do sleep 0.1; done"
+    telling(tools, "USR1")
+    plan = plan_for(tmp_path, cmd=line, setup=("sleep 0.5",))
+    code, output = run(plan, tools, tmp_path)
+    assert (code, output.count("[rank0] heard\n")) == (0, 1), output
+    assert (marker(plan).exit_code, marker(plan).phase, marker(plan).received) == (0, "command", "USR1")
+
+
+@pytest.mark.parametrize(("name", "code"), [("TERM", 143), ("INT", 130), ("HUP", 129)])
+def test_an_early_stop_ends_the_job_before_its_command(tmp_path, tools, name, code):
+    telling(tools, name)
+    plan = plan_for(tmp_path, cmd="echo no")
+    ended, output = run(plan, tools, tmp_path)
+    assert (ended, "no\n" in output) == (code, False)
+    assert (marker(plan).received, marker(plan).phase, marker(plan).exit_code) == (name, "start", code)
+    assert cause(marker(plan)) == f"the job was told to stop (SIG{name}), exit code {code}"
+
+
 def test_secrets_are_read_hidden_and_removed(tmp_path, tools):
     plan = plan_for(tmp_path, cmd='echo "$MY_TOKEN"; [ "$MY_TOKEN" = "canary 7f3a9" ]', executor="lepton")
     layout = lay_out(plan)

@@ -33,7 +33,7 @@ from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import is_over
 from nemo_runspec.script.markers import NodeMarker, cause
 
-_TOLD_TO_STOP = frozenset({130, 137, 143})
+_TOLD_TO_STOP = frozenset({129, 130, 137, 143})
 
 Rule = Callable[[Case], "Diagnosis | None"]
 

@@ -1,18 +1,17 @@
 # A job where there is no Python: one process on one node; its variables and secrets, signals, exit code and record. What
 # takes more than that ends the job, with that as its reason. At most 60 lines: what grows here belongs in the supervisor.
-nemotron_status=$nemotron_root/status nemotron_child='' nemotron_told='' nemotron_began=`date +%s` nemotron_watcher='' nemotron_number=1
+nemotron_status=$nemotron_root/status nemotron_child='' nemotron_told='' nemotron_watcher='' nemotron_number=1 nemotron_restarts=0
+nemotron_began=`date +%s` nemotron_gates='' nemotron_why='' && set +e && mkdir -p -m 700 "$nemotron_status"
 
-# CODE PHASE REASON
+# CODE PHASE REASON REASON_CODE
 nemotron_end() {
-  trap '' TERM INT HUP USR1 USR2
-  [ -z "$3" ] || printf 'nemotron: %s (exit code %s)\n' "$3" "$1" >&2
+  trap '' TERM INT HUP USR1 USR2; [ -z "$3" ] || printf 'nemotron: %s (exit code %s)\n' "$3" "$1" >&2
   for nemotron_word in "${nemotron_versions[@]}"; do # what it has made becomes the newest of its artifact
     [ "$1$nemotron_told" = 0 ] && [ -d "$nemotron_word" ] && ln -sfn -- "${nemotron_word##*/}" "${nemotron_word%/*}/.latest" &&
       mv -f -T -- "${nemotron_word%/*}/.latest" "${nemotron_word%/*}/latest"
   done
-  mkdir -p -m 700 "$nemotron_status"
   (umask 077 && printf '{"node": 0, "host": "%s", "phase": "%s", "exit_code": %s, "received": "%s", "attempt": %s, "reason": "%s", "reason_code": "%s", "started": %s, "ended": %s}\n' \
-    "`cat /proc/sys/kernel/hostname`" "$2" "$1" "$nemotron_told" "$nemotron_restarts" "$3" "${3:+image}" "$nemotron_began" \
+    "`cat /proc/sys/kernel/hostname`" "$2" "$1" "$nemotron_told" "$nemotron_restarts" "$3" "${4-}" "$nemotron_began" \
     "`date +%s`" > "$nemotron_status/.node-0") && mv -f "$nemotron_status/.node-0" "$nemotron_status/node-0"
   [ "$EUID" -ne 0 ] || chown --reference="$nemotron_root" "$nemotron_status" "$nemotron_status/node-0" 2> /dev/null
   if [ -n "$nemotron_gates" ]; then kill $nemotron_watcher 2> /dev/null; else rm -f "$nemotron_root/secrets.env"; fi
@@ -28,45 +27,48 @@ nemotron_pass() {
   done
 }
 
-# Slurm has told every process of the task by itself.
+# NAME: what is for the command is kept until there is one. Later, Slurm has told every process of the task by itself.
 nemotron_tell() {
-  nemotron_told=$1 nemotron_heard=1
-  [ -n "$nemotron_child" ] || nemotron_end 143 start ''
-  [ -n "$nemotron_gates" ] || kill -s "$1" -- "-$nemotron_child" 2> /dev/null || :
+  nemotron_told=${nemotron_told:-$1} nemotron_heard=1
+  case $1$nemotron_child in
+    USR1 | USR2) nemotron_early+=" $1" ;;
+    TERM | INT | HUP) nemotron_told=$1 && nemotron_end $((128 + `kill -l "$1"`)) start "the job was told to stop (SIG$1)" ;;
+    *) [ -n "$nemotron_gates" ] || nemotron_give "$1" & ;;
+  esac
 }
 
-# On Slurm: what the batch script leaves is for the command.
+# NAME: to the command. USR1 and USR2 would end a program that still starts: they wait until it does something about them.
+nemotron_give() {
+  trap '' TERM INT HUP USR1 USR2
+  case $1 in USR1) bits='[2367abef]..' ;; USR2) bits='[89abcdef]..' ;; *) bits='' ;; esac # of a mask in hexadecimal digits
+  for ((try = 0; try < 600; try++)); do grep -q "^Sig[BIC].*$bits$" "/proc/$nemotron_child/status"; [ $? -eq 1 ] && sleep 0.1 || break; done
+  kill -s "$1" -- "-$nemotron_child"
+} 2> /dev/null
+
+# FILE: on Slurm, what the batch script leaves in FILE1, FILE2 and so on is for the command.
 nemotron_watch() {
-  while sleep 1; do
-    [ ! -f "$nemotron_gates/told.$nemotron_number" ] || { kill -s "`cat "$nemotron_gates/told.$nemotron_number"`" -- "-$nemotron_child"; ((nemotron_number++)); }
-  done
+  while sleep 1; do [ ! -f "$1$nemotron_number" ] || { nemotron_give "`cat "$1$nemotron_number"`" & ((nemotron_number++)); }; done
 }
 
 # Whether there is something to wait for: the child, or its status, which bash 5.2 may lose as a signal comes.
 nemotron_is_there() { kill -0 "$nemotron_child" 2> /dev/null || ! jobs -rp | grep -qx "$nemotron_child"; }
 
-set +e
-for nemotron_word in "${nemotron_words[@]}"; do declare "nemotron_is_${nemotron_word%%=*}=${nemotron_word#*=}"; done
-nemotron_restarts=${nemotron_is_restarts:-0} nemotron_gates='' nemotron_why='' nemotron_name=${nemotron_values#*'"name": "'}
-[ "${nemotron_is_nodes:-1} ${nemotron_is_tasks:-1}" = '1 1' ] || nemotron_why='several nodes or tasks'
-case $nemotron_values in *'"launch": "direct"'*) ;; *) nemotron_why='its launcher' ;; esac
-case $nemotron_values in *'"stall": {'*) nemotron_why=stall_timeout ;; esac
-[ -z "$nemotron_why" ] || nemotron_end 1 start "the image has no python3 (3.6 or later), which $nemotron_why needs"
 for nemotron_word in TERM INT HUP USR1 USR2; do trap "nemotron_tell $nemotron_word" "$nemotron_word"; done
-[ ! -f "$nemotron_root/secrets.env" ] || . "$nemotron_root/secrets.env"
-case $nemotron_values in # another attempt needs the secrets again
-  *'"requeues"'*) nemotron_gates=$nemotron_status/gates-$nemotron_is_attempt ;;
-  *) rm -f "$nemotron_root/secrets.env" ;;
-esac
-mkdir -p -m 700 "$nemotron_status"
+for nemotron_word in "${nemotron_words[@]}"; do declare "nemotron_is_${nemotron_word%%=*}=${nemotron_word#*=}"; done
+nemotron_restarts=${nemotron_is_restarts:-0} nemotron_name=${nemotron_values#*'"name": "'}
+nemotron_come=$nemotron_early nemotron_early='' && for nemotron_word in $nemotron_come; do nemotron_tell "$nemotron_word"; done
+[ "${nemotron_is_nodes:-1} ${nemotron_is_tasks:-1}" = '1 1' ] || nemotron_why='several nodes or tasks'
+case $nemotron_values in *'"stall": {'*) nemotron_why=stall_timeout ;; *'"launch": "direct"'*) ;; *) nemotron_why='its launcher' ;; esac
+[ -z "$nemotron_why" ] || nemotron_end 1 start "the image has no python3 (3.6 or later), which $nemotron_why needs" image
+[ ! -f "$nemotron_root/secrets.env" ] || . "$nemotron_root/secrets.env" # another attempt needs the secrets again
+case $nemotron_values in *'"requeues"'*) nemotron_gates=$nemotron_status/gates-$nemotron_is_attempt ;; *) rm -f "$nemotron_root/secrets.env" ;; esac
 export NEMOTRON_ALONE=1 NEMOTRON_JOB_NAME=${nemotron_name%%'"'*} NEMOTRON_JOB_DIR=$nemotron_root NEMOTRON_NUM_NODES=1 NEMOTRON_NODE_RANK=0
 export NEMOTRON_METRICS_FILE=$nemotron_root/metrics.jsonl NEMOTRON_NODE_IPS=127.0.0.1 NNODES=1 NODE_RANK=0 WORLD_SIZE=1
-exec 8> >(nemotron_pass)
-nemotron_reader=$!; set -m
+exec 8> >(nemotron_pass) && nemotron_reader=$! && set -m
 bash "$nemotron_script" --shell 9> "$nemotron_status/phase" < /dev/null & nemotron_child=$!
-set +m
-[ -z "$nemotron_gates" ] || { nemotron_watch 2> /dev/null & nemotron_watcher=$!; }
-exec 8>&-
+set +m; exec 8>&-
+for nemotron_word in $nemotron_early; do nemotron_give "$nemotron_word" & done
+[ -z "$nemotron_gates" ] || { nemotron_watch "$nemotron_gates/told." 2> /dev/null & nemotron_watcher=$!; }
 while nemotron_heard='' && wait "$nemotron_child"; nemotron_code=$?; [ -n "$nemotron_heard" ] && nemotron_is_there; do :; done
 for ((nemotron_word = 0; nemotron_word < 100; nemotron_word++)); do kill -0 "$nemotron_reader" 2> /dev/null || break; sleep 0.05; done
 if grep -qs ready "$nemotron_status/phase"; then nemotron_end "$nemotron_code" command ''; fi

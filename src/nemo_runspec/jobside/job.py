@@ -16,7 +16,7 @@ class JobTask:
         text: JSON of the values that are the same for all tasks, see `script/render.py: job_values`.
         words: `key=value`: `root`, the job's directory; `hidden`, names of variables that hold secrets; `version`, any
             number of times, what the job makes of an artifact; and what the task finds out of itself
-            (`script/node_identity.py`).
+            (`script/node_identity.py`); `early`, the names of the signals that have come already.
     """
 
     def __init__(self, text: str, words: "Sequence[str]") -> None:
@@ -46,6 +46,7 @@ class JobTask:
         self.master = found.get("master", "")
         self.port = found.get("port", "")
         self.log = found.get("log", "")
+        self.early = found.get("early", "").split()
 
     def has(self, flag: str) -> bool:
         """Whether a flag of its node identity is set: `requeues`, `signals_all`, `ends_all`, `pods`, `secrets_file`."""

@@ -68,6 +68,8 @@ class NodeRun:
         self.status.keep_room("spare-%d" % self.job.task)
         if self.job.task == 0 and self.job.restarts > 0:
             say("attempt " + _of_most(self.job.restarts + 1, os.environ.get("NEMOTRON_ATTEMPTS", "")))
+        for name in self.job.early:
+            self._hear_early(signals.Signal(signals.number_of(name), 0))
 
     def _mark_begin(self) -> float:
         """When it has begun, by the clock of the file system."""
@@ -186,7 +188,7 @@ class NodeRun:
             self._early.append(found.number)
             return
         self._note(found)
-        raise Failure("the job was told to stop (SIG%s)" % found.name, 128 + found.number)
+        raise Failure("the job was told to stop (SIG%s)" % found.name, signals.exit_code(found.number))
 
     def given(self) -> "Dict[str, int]":
         """What its ranks have given to the log, see `Ranks.given`: that of its own rank needs no room on a disk."""
@@ -202,7 +204,7 @@ class NodeRun:
         shell = self._shell
         if shell is None or shell.child.has_ended():
             return
-        for number, seconds in ((signals.HEARD[-1], _GRACE), (9, _GRACE)):
+        for number, seconds in ((signals.TERM, _GRACE), (signals.KILL, _GRACE)):
             shell.child.send(number)
             until = time.monotonic() + seconds
             while not shell.child.has_ended() and time.monotonic() < until:

@@ -49,7 +49,7 @@ class Child:
     @property
     def exit_code(self) -> int:
         """Its exit status, 128 + N after signal N as shells have it; 0 while it runs."""
-        return self.signal + 128 if self.signal else os.WEXITSTATUS(self.status or 0)
+        return signals.exit_code(self.signal) if self.signal else os.WEXITSTATUS(self.status or 0)
 
     def send(self, number: int) -> None:
         """Sends a signal to its process group; none once it has ended, as the number may be another's by then."""

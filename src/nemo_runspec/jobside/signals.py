@@ -82,3 +82,11 @@ def wait(seconds: float) -> "Optional[Signal]":
 def number_of(name: str) -> int:
     """The number of a signal by its name without SIG; TERM's for one that is none of a job's."""
     return next((number for number, known in NAMES.items() if known == name), TERM)
+
+
+def exit_code(number: int) -> int:
+    """What a signal makes of an exit code, as shells have it: of a program it ended, of a job that it stopped early.
+
+    The one rule for all that is told to stop before its command has begun, on any backend.
+    """
+    return 128 + number

@@ -3,7 +3,7 @@
 #
 # Called with the words of the job script's own call. Told by: nemotron_root, the job's directory; nemotron_values, JSON;
 # nemotron_words, KEY=VALUE, of which node this is; nemotron_hidden and nemotron_versions; nemotron_command. In a pod:
-# nemotron_role, and nemotron_told, the signal that has come so far.
+# nemotron_role. nemotron_early are the signals that have come so far, which the script's first line keeps.
 case ${BASH_SOURCE[1]} in
   /*) nemotron_script=${BASH_SOURCE[1]} ;;
   *) nemotron_script=$PWD/${BASH_SOURCE[1]} ;;
@@ -40,17 +40,19 @@ nemotron_fits() {
   if [ ! "$path" -ef "${path%/*}/pip3" ]; then
     for minor in {6..40}; do [ ! "$path" -ef "${path%/*}/python3.$minor" ] || return 0; done
   fi
-  "$path" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6))'
+  ${nemotron_hold[@]+"${nemotron_hold[@]}"} "$path" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6))'
 }
 
-# The kernel drops a signal that process 1 neither waits for nor handles, as while Python starts: where env can, it waits.
+# While Python starts, a signal would end it, and the kernel drops one for process 1: where env can (coreutils 8.31), they
+# wait. Where it cannot, those that are for the command alone do at least not end the job.
 nemotron_hold=(env --block-signal=TERM,INT,HUP,USR1,USR2)
-if [ $$ -ne 1 ] || ! "${nemotron_hold[@]}" true 2> /dev/null; then nemotron_hold=(); fi
+if [ "$nemotron_role" = rank ] || ! "${nemotron_hold[@]}" true 2> /dev/null; then nemotron_hold=(); fi
 for nemotron_python in "${NEMOTRON_PYTHON-}" python3 /usr/libexec/platform-python python; do
   if [[ -n $nemotron_python && $OSTYPE = linux* ]] && { [ "$nemotron_role" = rank ] || nemotron_fits "$nemotron_python"; } 2> /dev/null; then
+    [ "$nemotron_role" = rank ] || [ ${#nemotron_hold[@]} -gt 0 ] || trap '' USR1 USR2
     NEMOTRON_PYTHON=$nemotron_python exec ${nemotron_hold[@]+"${nemotron_hold[@]}"} "$nemotron_python" -I -S "$nemotron_root/supervisor.py" "$nemotron_role" \
       "$nemotron_script" "$nemotron_values" "root=$nemotron_root" "hidden=$nemotron_hidden" "${nemotron_versions[@]/#/version=}" \
-      "${nemotron_words[@]}" "told=${nemotron_told-}"
+      "${nemotron_words[@]}" "early=${nemotron_early-}"
   fi
 done
 case $nemotron_role in pod) . "$nemotron_root/fallback-pod.sh" ;; *) . "$nemotron_root/fallback.sh" ;; esac

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nemo_runspec.regular import read_regular
 
-_STOPPED = frozenset({128 + signal.SIGINT, 128 + signal.SIGTERM})
+_STOPPED = frozenset({128 + signal.SIGHUP, 128 + signal.SIGINT, 128 + signal.SIGTERM})
 _ELSEWHERE = re.compile(r"node (\d{1,9})\b")
 """How the reason begins of a node that ended because of another one, in markers without `blames`."""
 

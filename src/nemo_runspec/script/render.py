@@ -32,11 +32,15 @@ _WORDS = ("node", "nodes", "task", "tasks", "local", "attempt", "restarts", "mas
 _TOLD = (*WAITS, "MASTER_ADDR", "MASTER_PORT", "NEMO_RUN_DIR")
 """Variables of a job that its supervisor heeds."""
 
+KEEPS = (
+    "for nemotron_word in TERM INT HUP USR1 USR2; do "
+    """trap "nemotron_early+=' $nemotron_word'" "$nemotron_word"; done"""
+)
+"""The first line of all scripts that go on in a supervisor: what is told to the job until then is told to that."""
 
-_COMMON = """\
-trap 'nemotron_told=TERM' TERM
-trap 'nemotron_told=INT' INT
-trap 'nemotron_told=HUP' HUP
+_COMMON = f"""\
+{KEEPS}
+[ $# -gt 0 ] || {KEEPS}
 unset CDPATH
 nemotron_ready"""
 """Lines that stand in every page, and say nothing of one job."""
@@ -75,6 +79,7 @@ def _head(plan: Plan, layout: JobLayout) -> Iterator[str]:
     shape = f"{plan.resources.nodes} x {plan.resources.nproc_per_node}"
     yield "#!/usr/bin/env bash"
     yield f"# nemotron job {plan.name}: {_one_line(plan.recipe.path)} ({plan.launch.kind}, {shape}) on {plan.executor}"
+    yield f"[ $# -gt 0 ] || {KEEPS}"  # the shells that the supervisor starts do as the signals mean
     yield "set -eo pipefail"
     yield "unset CDPATH"
     yield f"nemotron_root={quote(layout.root)}"

@@ -25,8 +25,10 @@ LAYOUT = JobLayout(MOUNTED)
 LABEL_JOB = "nemotron/job"
 LABEL_JOB_DIR = "nemotron/job-dir"
 
-_ENTRY = ("bash", "-c", f"exec bash {LAYOUT.job_script} 2>&1")
-"""One stream for output and errors: the engine reads two at different times, and their lines would change places."""
+_ENTRY = ("bash", "-c", f". {LAYOUT.job_script} 2>&1")
+"""No second shell, which would be ended by a signal until its first line is read.
+
+One stream for output and errors: the engine reads two at different times, and their lines would change places."""
 
 DIFFERENCES: Mapping[str, str] = {
     "Entrypoint": "NeMo-Run leaves the image's own, which may not run its command; the job script takes its place",

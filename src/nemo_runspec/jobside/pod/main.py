@@ -83,7 +83,7 @@ def _failed_before(pod: PodRun, failure: Failure) -> Ended:
     """Ends this node before its job script, and tells the others, which would wait for it."""
     ended = Ended(failure.exit_code, reason=failure.reason, code=failure.code)
     if pod.told:
-        ended = Ended(143, reason="the job was told to stop (SIG%s) before it had started" % pod.told)
+        ended = Ended(pod.stopped, reason="the job was told to stop (SIG%s) before it had started" % pod.told)
     say("%s (exit code %d)" % (ended.reason, ended.exit_code))
     pod.gates.fail(ended.exit_code, "node %d failed: %s" % (pod.index, ended.reason), pod.index)
     return ended

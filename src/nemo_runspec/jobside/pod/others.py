@@ -87,7 +87,7 @@ class Others:
             return Ended(code, reason="node %d failed: exit code %d" % (node, code), blames=node)
         if pod.told:
             reason = "the job was told to stop (SIG%s) before node %d had ended" % (pod.told, node)
-            return Ended(143, reason=reason)
+            return Ended(pod.stopped, reason=reason)
         reason = "node %d failed: it has shown no sign of life for %d s" % (node, pod.lost)
         say(reason)
         pod.gates.fail(1, reason, node)

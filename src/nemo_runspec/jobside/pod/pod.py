@@ -22,7 +22,6 @@ GROUP, SCRIPT, ALONE = "group", "script", "alone"
 nothing, whether it comes meanwhile or has come before."""
 
 _IDLE = 60.0
-_STOPPED = 143
 _LAST_LINES = 5.0
 """Seconds for the last lines, where a process that was left behind holds the log open."""
 
@@ -32,7 +31,7 @@ class PodRun:
 
     Attributes:
         environment: the variables of all that runs here, and of what says for how long it waits.
-        told: the signal that has asked for the job's end, by name, '' for none.
+        told: the signal that has asked for the job's end first, by name, '' for none.
         lives: how often this attempt was started here, 1 for the first time.
     """
 
@@ -64,6 +63,11 @@ class PodRun:
         return seconds(self.environment, "NEMOTRON_LOST_SECONDS", 300)
 
     @property
+    def stopped(self) -> int:
+        """The exit code of what was told to stop before it had started, by the signal that has told it."""
+        return signals.exit_code(signals.number_of(self.told))
+
+    @property
     def marker(self) -> str:
         """The name of the record in which this node's job script says how it ended."""
         return "node-%d" % self.index
@@ -79,8 +83,8 @@ class PodRun:
             self._life.begin()
         if not self.log.begin():
             say("the log cannot be kept in %s/logs: it is only what the platform has" % self.job.root)
-        if self.job.told:
-            self._stop(self.job.told)
+        for name in self.job.early:
+            self._take(signals.Signal(signals.number_of(name), 0))
 
     def run(self, words: "Sequence[str]", passes: str, fds: "Dict[int, int]" = {}) -> int:  # noqa: B006
         """Runs a program in a process group of its own; its exit code, whatever signals come meanwhile.
@@ -95,7 +99,7 @@ class PodRun:
         self.heed()
         try:
             if self.told and passes != ALONE:
-                return _STOPPED
+                return self.stopped
             # The script goes on in a supervisor, which takes the signals that have come until then.
             child = processes.start(words, self.environment, fds, blocked=signals.HEARD if passes == SCRIPT else ())
         finally:
@@ -141,12 +145,15 @@ class PodRun:
         processes.reap()
         if found is None:
             return False
-        if found.stops:
-            self._stop(found.name)
-        if not found.stops and (self._child is None or self._passes != SCRIPT):
-            self._early.append(found.number)  # what runs before the job script is not who it is meant for
+        self._take(found)
         self._pass_on(found.number)
         return True
+
+    def _take(self, found: signals.Signal) -> None:
+        if found.stops:
+            self._stop(found.name)
+        elif self._child is None or self._passes != SCRIPT:
+            self._early.append(found.number)  # what runs before the job script is not who it is meant for
 
     def _pass_on(self, number: int) -> None:
         child = self._child
@@ -155,11 +162,11 @@ class PodRun:
         if self._passes == SCRIPT:
             processes.send(child.pid, number)
         elif self._passes == GROUP and number in signals.STOPPING:
-            child.send(signals.STOPPING[-1])
+            child.send(signals.TERM)
 
     def _stop(self, name: str) -> None:
         """The platform kills what does not end in time, and then nothing is said any more: so it is said before."""
-        self.told = name
+        self.told = self.told or name
         if self._last_word is None:
             length = seconds(self.environment, "NEMOTRON_STOP_SECONDS", 20)
             self._last_word = threading.Timer(length, self._say_last_word, (length,))
@@ -170,7 +177,7 @@ class PodRun:
         from nemo_runspec.jobside.pod.ending import end_line
 
         reason = "it was told to stop (SIG%s) and still ran %d s later" % (self.told, length)
-        self.log.line(end_line(self, _STOPPED, reason))
+        self.log.line(end_line(self, self.stopped, reason))
 
     def _count_lives(self) -> None:
         """A platform may run all pods of a job anew, such as after a preemption, and it is the same attempt.

@@ -14,7 +14,7 @@ class PodJob:
     Args:
         text: JSON of what is the same for all pods, see `backends/cloud/pod/program.py: pod_values`.
         words: `key=value`: `root`, the job's directory; `version`, any number of times, what the job makes of an
-            artifact; `prepare`, the profile's own commands; `told`, the signal that has come already.
+            artifact; `prepare`, the profile's own commands; `early`, the names of the signals that have come already.
     """
 
     def __init__(self, text: str, words: "Sequence[str]") -> None:
@@ -29,7 +29,7 @@ class PodJob:
         self.metadata: "Dict[str, Dict[str, str]]" = dict(given.get("cloud_metadata", {}))
         self.versions = [value for key, _, value in pairs if key == "version"]
         self.prepare = found.get("prepare", "")
-        self.told = found.get("told", "")
+        self.early = found.get("early", "").split()
         self.attempt = os.environ.get("NEMOTRON_POD_ATTEMPT") or "0"
 
     @property

@@ -4,17 +4,16 @@
 #
 # Kubernetes rewrites "$$" and "$(NAME)" in commands and variables, so neither stands here: backquotes, and ((...)) only.
 # `stall`: seconds after which a download of under 1 kB/s is given up; `late`: seconds that others wait for node 0.
-# Comments and indentation do not travel. A word of any part is at most 100,000 characters, the kernel's limit 131,072.
+# Comments and indentation do not travel, and names are shorter there. A word of any part is at most 100,000 characters, the kernel's limit 131,072.
 if [ $# -eq 0 ]; then
   w=() n=0 v=NEMOTRON_CARGO_0
-  while [ -n "${!v+x}" ]; do
+  while [ "${!v+x}" ]; do
     w+=("${!v}")
     unset "$v"
-    ((n += 1))
+    ((n++))
     v=NEMOTRON_CARGO_$n
   done
   set -- "${w[@]}"
-  unset w
 fi
 unset NEMOTRON_BOOT
 job=${1-} nodes=${2% *} late=${2#* } a=${NEMOTRON_POD_ATTEMPT:-0} stall=${NEMOTRON_STALL_SECONDS:-60} c=
@@ -25,10 +24,10 @@ jobs=${job%/*} failed=$job.failed.$a
 # CODE WHY: the last words, with the code `r` (script/markers.py); the others need not wait for node 0.
 fail() {
   trap '' TERM INT HUP
-  printf 'nemotron: %s\nnemotron-end: node=%s attempt='$a' exit_code='$1' phase=start lines=1 node_name=%s reason_code='$r' reason=%s\n' "$2" "${i:-0}" "${NEMOTRON_NODE_NAME:-$HOSTNAME}" "$2"
+  printf 'nemotron: %s\nnemotron-end: node=%s attempt='$a' exit_code='$1' phase=start received='$s' lines=1 node_name=%s reason_code='$r' reason=%s\n' "$2" "${i:-0}" "${NEMOTRON_NODE_NAME:-$HOSTNAME}" "$2"
   [ "$i" != 0 ] || { echo "$2" > "$failed."; mv "$failed." "$failed"; }
   rm -rf "$t" "$g"
-  exit "${x:-$1}"
+  exit ${x:-$1}
 } 2> /dev/null
 
 # FILE: it is the part, whole.
@@ -69,7 +68,7 @@ fetch() {
   done
   rm -f "$2"
   e=${e##*$'\n'}
-  fail 1 "the $kind package cannot be downloaded: ${e:-no answer, or a wrong one}"
+  fail 1 "the $kind package cannot be downloaded: ${e:-no or a wrong answer}"
 }
 
 # URL COMMIT COMMIT:FOLDER TREE: a token is read by git's helper from the environment, and nothing ever asks.
@@ -123,30 +122,37 @@ stage() {
   while [ $# -gt 0 ]; do
     set -- $1 "${@:2}"
     part "${@:1:5+$5}"
-    shift "$5"
+    shift $5
     shift 5
   done
   try mv "$t" "$job"
 }
 
-trap '[ -z "$c" ] || kill -- -$c; r= fail 143 "the job was told to stop before it had started"' TERM INT HUP
+# NAME: for the command, which comes later; or the end: 128 + its number, as everywhere (jobside/signals.py).
+told() {
+  case $1 in U*) nemotron_early+=" $1" && return ;; esac
+  [ -z "$c" ] || kill -- -$c
+  ((n = 128 + `kill -l $1`))
+  s=$1 r= fail $n "the job was told to stop (SIG$1) before it had started"
+}
+
+for n in TERM INT HUP USR1 USR2; do trap "told $n" $n; done
 case $i in '' | *[!0-9]*) fail 1 "nothing says which of $nodes nodes this is: no LEPTON_JOB_WORKER_INDEX, no RANK" ;; esac
 r=files
-if [ -f "$job/pod.sh" ]; then :
-elif [ "$i" = 0 ]; then
+if [ ! -f "$job/pod.sh" ] && [ "$i" = 0 ]; then
   t=$job.partial.$BASHPID
   set -m
   stage "$@" &
   c=$!
   set +m
-  wait $c
-  n=$? c=
-  [ "$n" -ne 9 ] || exit 1
-  [ "$n" -eq 0 ] || fail 1 "fetching the job's files ended with status $n"
+  while wait $c; n=$?; kill -0 $c; do :; done 2> /dev/null
+  c=
+  [ $n != 9 ] || exit 1
+  [ $n = 0 ] || [ -f "$job/pod.sh" ] || fail 1 "fetching the job's files ended with status $n"
 fi
 until [ -f "$job/pod.sh" ]; do
   [ ! -f "$failed" ] || r= fail 1 "node 0 failed: `cat "$failed"`"
-  [ "$SECONDS" -lt "$late" ] || fail 1 "node 0 has put no job to $job in $late s: do all nodes see it?"
+  [ $SECONDS -lt $late ] || fail 1 "node 0 has put no job to $job in $late s: do all nodes see it?"
   sleep 1
   ls "$jobs" > /dev/null 2>&1
 done

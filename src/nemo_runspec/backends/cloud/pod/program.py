@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -19,13 +20,20 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import READ_ONLY
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.quoting import join, json_page, quote
-from nemo_runspec.script.render import job_file, render_job_script
+from nemo_runspec.script.render import KEEPS, job_file, render_job_script
 from nemo_runspec.script.reserved import WAITS
 
 POD_SCRIPT, DATA, DATA_PROGRAM = "pod.sh", "data.json", "data.pyz"
 
 ATTEMPT_VARIABLE = "NEMOTRON_POD_ATTEMPT"
 """Set in a payload to how often the job had been submitted before; absent for the first time."""
+
+
+_SHORT = {
+    "failed": "f", "file": "l", "job": "b", "jobs": "d", "kind": "k", "late": "u", "nodes": "m", "pool": "o",
+    "sha": "h", "stall": "y", "way": "j",
+}  # fmt: skip
+"""Variables of `boot.sh` → their names on the way: what a platform takes as a command is limited."""
 
 
 @lru_cache
@@ -36,7 +44,10 @@ def boot_program() -> str:
     Under 4,000 characters, and without what Kubernetes rewrites in commands and variables (`$(NAME)` and `$$`).
     """
     lines = (line.strip() for line in _beside("boot.sh").splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("#"))
+    text = "\n".join(line for line in lines if line and not line.startswith("#"))
+    for name, short in _SHORT.items():
+        text = re.sub(rf"(?<=\$){name}\b|(?<=\$\{{){name}\b|(?<![^\s(]){name}(?==)", short, text)
+    return text
 
 
 def node_program(kind: str) -> str:
@@ -116,9 +127,7 @@ def pod_values(plan: Plan, platform: str) -> dict[str, Any]:
 def _head(plan: Plan) -> Iterator[str]:
     yield "#!/usr/bin/env bash"
     yield f"# nemotron pod of {plan.name}: {plan.resources.nodes} on {plan.executor}"
-    # The kernel drops a signal that process 1 has no trap for; the supervisor acts on one that has come by then.
-    yield "nemotron_told=''"
-    yield from (f"trap 'nemotron_told={name}' {name}" for name in ("TERM", "INT", "HUP"))
+    yield KEEPS  # the kernel drops a signal that process 1 has no trap for
     yield "unset CDPATH"
     yield f"nemotron_root={quote(job_layout(plan).root)}"
 

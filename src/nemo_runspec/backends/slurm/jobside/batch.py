@@ -112,7 +112,7 @@ class BatchSupervisor:
             return
         self._state = self._controller.look(self._job.id)
         if self._state.is_ending:
-            self._settle(143)
+            self._settle(signals.exit_code(signals.TERM))
             return
         note("SIG%s came and is handed to the command" % name)
         self._tell(name)

@@ -37,14 +37,21 @@ fi
 
 nemotron_early=''
 for nemotron_word in TERM INT HUP USR1 USR2; do trap "nemotron_early+=' $nemotron_word'" "$nemotron_word"; done
+# WORD...: whether these words start a Python that will do.
+nemotron_tries() { "$@" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2> /dev/null; }
+
 for nemotron_python in python3 /usr/libexec/platform-python python; do
-  if "$nemotron_python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2> /dev/null; then
-    # What the batch script has asked the first node for is known: it is not asked again.
-    srun() { printf '%s\n' "$NEMOTRON_HEAD"; }
-    export -f srun
-    export NEMOTRON_HEAD=$head_node_ip NEMOTRON_BATCH=$nemotron_python
-    exec "$nemotron_python" -I -S "$nemotron_root/slurm.py" batch "$nemotron_values" "$nemotron_root" \
-      "early=$nemotron_early" -- "$BASH" "$0" "$@"
+  nemotron_start=(env --block-signal=TERM,INT,HUP,USR1,USR2 "$nemotron_python") # as in start.sh
+  if ! nemotron_tries "${nemotron_start[@]}"; then
+    nemotron_start=("$nemotron_python")
+    nemotron_tries "${nemotron_start[@]}" || continue
+    trap '' USR1 USR2
   fi
+  # What the batch script has asked the first node for is known: it is not asked again.
+  srun() { printf '%s\n' "$NEMOTRON_HEAD"; }
+  export -f srun
+  export NEMOTRON_HEAD=$head_node_ip NEMOTRON_BATCH=$nemotron_python
+  exec "${nemotron_start[@]}" -I -S "$nemotron_root/slurm.py" batch "$nemotron_values" "$nemotron_root" \
+    "early=$nemotron_early" -- "$BASH" "$0" "$@"
 done
 . "$nemotron_root/slurm_fallback.sh"

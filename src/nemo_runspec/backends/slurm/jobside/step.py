@@ -4,7 +4,6 @@ It is started by the batch script's shell, and so has what `setup_lines` have se
 """
 
 import os
-import signal
 
 from nemo_runspec.backends.slurm.jobside.array import own_words
 from nemo_runspec.backends.slurm.jobside.batch import note
@@ -16,8 +15,6 @@ if MYPY:
     from typing import List, Sequence
 
     from nemo_runspec.backends.slurm.jobside.job import BatchJob
-
-_TOLD_TO_END = 143
 
 
 def run_step(job: "BatchJob", words: "List[str]", versions: "Sequence[str]") -> int:
@@ -39,7 +36,7 @@ def run_step(job: "BatchJob", words: "List[str]", versions: "Sequence[str]") -> 
         answer = line.ask(at="checked", verdict=found.verdict, without=found.without)
         code = 0 if found.is_well else 1
     if answer.get("settled"):  # Slurm has ended what stood before the step: nothing is begun any more
-        code = _TOLD_TO_END
+        code = signals.exit_code(signals.TERM)
     if code == 0:
         code = _srun(separate(job, words))
     line.ask(at="over")
@@ -62,7 +59,7 @@ def separate(job: "BatchJob", words: "Sequence[str]") -> "List[str]":
 def _srun(words: "Sequence[str]") -> int:
     """TERM is not srun's: it would send it to the step, which Slurm sends it too."""
     try:
-        child = processes.start(["srun", *words], dict(os.environ), ignored=(signal.SIGTERM,), alone=False)
+        child = processes.start(["srun", *words], dict(os.environ), ignored=(signals.TERM,), alone=False)
     except OSError as error:
         note("srun cannot be started: %s" % error.strerror)
         return 127

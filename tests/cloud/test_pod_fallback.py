@@ -64,9 +64,9 @@ def test_stop_while_the_first_commands_run_says_which(tmp_path, bare, name, code
 
 
 def test_what_is_for_the_command_waits_for_it(tmp_path, bare):
-    script = "trap 'echo heard; exit 0' USR1\nwhile :; do sleep 0.05; done"
+    line = "trap 'echo heard; exit 0' USR1; while :; do sleep 0.05; done"
     target = {"pre_launch_commands": ("kill -USR1 $PPID; sleep 0.1",)}
-    pod = start(loaded(shell_plan(tmp_path, script, target=target)), PATH=bare)
+    pod = start(loaded(cloud_plan(tmp_path, cmd=line, target=target)), PATH=bare)
     assert pod.wait() == 0, pod.text
     assert "[rank0] heard\n" in pod.text
 

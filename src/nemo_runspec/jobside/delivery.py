@@ -21,6 +21,8 @@ _HELD = 60.0
 
 _BEGINS = 5.0
 """Seconds that a stop is held at most."""
+_LINE = 1.0
+"""Seconds in which a shell script that a line starts may set its own traps."""
 _EXEC = 0.002
 """Seconds in which a program takes the place of another in a process: its words are new, its handlers still old."""
 
@@ -65,7 +67,8 @@ class Delivery:
             return bool(self._programs())
         programs = self._programs()
         if self._child.pid not in programs and programs and not any(map(_is_python, programs)):
-            return True  # a line of the user's own that runs no Python: its shell may have a trap
+            # A line of the user's own that runs no Python: its shell may have a trap.
+            return time.monotonic() > self._begun + _LINE or any(processes.heeds(pid, number) for pid in programs)
         if not any(processes.heeds(pid, number) for pid in programs):
             return False
         time.sleep(_EXEC)

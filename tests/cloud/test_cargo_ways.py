@@ -46,7 +46,7 @@ def test_sixty_kilobytes_travel_in_the_description_itself(tmp_path, offer, begin
     archive = noise(tmp_path, 60_000)
     plan = with_code(cloud_plan(tmp_path, DIGEST), archive)
     cargo = loaded(plan, archive=archive, offer=offer)
-    assert [part.transport for part in cargo.parts] == ["inline", "inline"]
+    assert [part.transport for part in cargo.parts] == ["inline"] * 3
     assert (
         max(map(len, pod_arguments(cargo))) <= offer.inline_word
         and sum(map(len, pod_arguments(cargo))) < offer.inline_total
@@ -63,9 +63,11 @@ def test_fifty_megabytes_arrive_over_a_volume_and_are_put_there_once(tmp_path):
     plan = with_code(cloud_plan(tmp_path, DIGEST, target={"run_dir_here": str(tmp_path / "run")}), archive)
     offer = offer_of(plan, {}, inline_word=90_000)
     cargo = loaded(plan, archive=archive, offer=offer)
-    assert [part.transport for part in cargo.parts] == ["inline", "volume"]
-    (package,) = (tmp_path / "run" / "packages").iterdir()
-    assert package.name == f"{cargo.parts[1].sha256}.tar.gz" and package.read_bytes() == archive.read_bytes()
+    assert [part.transport for part in cargo.parts] == ["inline", "volume", "volume"]
+    packages = tmp_path / "run" / "packages"
+    assert {path.name for path in packages.iterdir()} == {f"{part.sha256}.tar.gz" for part in cargo.parts[1:]}
+    package = packages / f"{cargo.parts[1].sha256}.tar.gz"
+    assert package.read_bytes() == archive.read_bytes()
     before = package.stat()
     assert loaded(plan, archive=archive, offer=offer) == cargo
     assert (package.stat().st_ino, package.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
@@ -92,16 +94,17 @@ def test_code_arrives_whole_over_s3_and_is_put_there_once(tmp_path, s3_lab, monk
     plan = with_code(cloud_plan(tmp_path, DIGEST, target=place), archive)
     offer = offer_of(plan, {}, inline_word=90_000)
     cargo = loaded(plan, archive=archive, offer=offer)
-    assert [part.transport for part in cargo.parts] == ["inline", "s3"]
+    assert [part.transport for part in cargo.parts] == ["inline", "s3", "s3"]
     assert s3_lab.secret_key not in " ".join(pod_arguments(cargo))
-    assert s3_lab.urls() == [f"s3://bucket/packages/{cargo.parts[1].sha256}.tar.gz"]
+    there = {f"{part.sha256}.tar.gz" for part in cargo.parts[1:]}
+    assert {*s3_lab.urls()} == {f"s3://bucket/packages/{name}" for name in there}
     before = len(s3_lab.calls)
-    assert loaded(plan, archive=archive, offer=offer).parts[1].sha256 == cargo.parts[1].sha256
-    assert [call.method for call in s3_lab.calls[before:]] == ["HEAD"]
+    assert [part.sha256 for part in loaded(plan, archive=archive, offer=offer).parts] == [p.sha256 for p in cargo.parts]
+    assert [call.method for call in s3_lab.calls[before:]] == ["HEAD", "HEAD"]
     pod = start(cargo, PATH=without(tmp_path, *missing))
     assert pod.wait() == 0, pod.text
     assert f"[rank0] {digest(tmp_path)}\n" in pod.text
-    assert [file.name for file in (tmp_path / "run" / "packages").iterdir()] == [f"{cargo.parts[1].sha256}.tar.gz"]
+    assert {file.name for file in (tmp_path / "run" / "packages").iterdir()} == there
 
 
 def test_same_files_are_the_same_bytes_and_texts_of_the_payload_do_not_travel(tmp_path):
@@ -114,6 +117,15 @@ def test_same_files_are_the_same_bytes_and_texts_of_the_payload_do_not_travel(tm
     names = {path.name for path in Path(plan.job_dir).iterdir()}
     programs = {"supervisor.py", "start.sh", "fallback.sh", "fallback-pod.sh"}
     assert names == {"job.sh", "pod.sh", "train.yaml", "job.yaml", "bundle", "logs", "status", *programs}
+
+
+def test_what_is_the_same_for_all_jobs_is_an_archive_that_is_the_same(tmp_path):
+    """Of the bytes that are this job's own, few are left."""
+    first, second = (loaded(cloud_plan(tmp_path, f"print({n})")) for n in "12")
+    (job, programs), (other, same) = first.parts, second.parts
+    assert (programs.kind, programs) == ("programs", same)
+    assert job.sha256 != other.sha256
+    assert job.size < programs.size / 5
 
 
 S3, VOLUME = object(), Path("/volume")
@@ -150,6 +162,8 @@ def test_way_of_the_code(tmp_path, wanted, code, have, ways):
     sizes = {"job": 9_000, "code": code}
     if ways is not None:
         assert " ".join(choose(plan, sizes, offer).values()) == ways
+        programs = choose(plan, {**sizes, "programs": 45_000}, offer)["programs"]
+        assert programs == {"volume": "volume", "s3": "s3"}.get(ways.split()[1], "inline"), "where code goes by digest"
         return
     with pytest.raises(UserError, match="does not reach the job's pods"):
         choose(plan, sizes, offer)

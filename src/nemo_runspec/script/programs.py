@@ -17,6 +17,8 @@ PROGRAMS = (SUPERVISOR, "start.sh", "fallback.sh")
 DOWNSAMPLE = "downsample.py"
 """By itself the program by which metrics are fetched from where a job ran: `python3 -c PROGRAM FILE`."""
 
+POD_PROGRAMS = (*PROGRAMS, POD_FALLBACK)
+"""Those of a job of pods."""
 SLURM_PROGRAMS = (*PROGRAMS, "slurm.py", "slurm.sh", "slurm_fallback.sh")
 """Those of a job on Slurm."""
 
@@ -83,7 +85,7 @@ def pod_programs(platform: str) -> tuple[Program, ...]:
         platform: the module by which its pods find out which node each is (`Backend.node_program`).
     """
     modules = (*_modules_at(_POD), *_modules_at("s3_names.py"), platform)
-    return (_program(SUPERVISOR, modules), *(_program(name) for name in (*PROGRAMS[1:], POD_FALLBACK)))
+    return tuple(_program(name, modules if name == SUPERVISOR else ()) for name in POD_PROGRAMS)
 
 
 def text_of(program: Program) -> str:

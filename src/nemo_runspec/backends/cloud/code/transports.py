@@ -30,6 +30,8 @@ Way = Literal["inline", "git", "s3", "volume"]
 DAYS = 7
 """How long a presigned URL holds: as long as Signature Version 4 allows (the S3 API's X-Amz-Expires, 604,800 s)."""
 
+_PARTS = ("programs", "job", "code")
+"""In the order in which they are given room in the job's own description."""
 _DESCRIBED = 4_000
 """Characters of them that are kept for what is not a file: the words that describe the parts."""
 _MOST_SAVED = 1_000
@@ -97,7 +99,7 @@ def choose(plan: Plan, sizes: Mapping[str, int], offer: Offer) -> dict[str, Way]
     """Part → the way it takes.
 
     Args:
-        sizes: bytes of the parts, `job` and, where there is one, `code`.
+        sizes: bytes of the parts: `programs`, `job` and, where there is one, `code`.
 
     Raises:
         UserError: a part fits none; the error names all of them, and what each would need.
@@ -105,19 +107,25 @@ def choose(plan: Plan, sizes: Mapping[str, int], offer: Offer) -> dict[str, Way]
     wanted = target_of(plan, CloudTarget).code_transport
     ways: dict[str, Way] = {}
     left = offer.inline_bytes
-    for kind, size in sizes.items():
-        problems = []
-        for way in _order(kind, wanted):
-            problem = _problem(way, size, left, offer)
-            if problem is None:
-                ways[kind] = way
-                left -= size if way == "inline" else 0
-                break
-            problems.append(problem)
-        else:
-            what = f"the {kind} package ({_mb(size)}) does not reach the job's pods; what code_transport would need:"
-            raise Problems(what, problems)
+    for kind in (each for each in _PARTS if each in sizes):
+        ways[kind] = _way(kind, sizes[kind], left, wanted, offer)
+        left -= sizes[kind] if ways[kind] == "inline" else 0
+    # The same for all jobs: where the pods fetch something by its digest anyway, they are sent and fetched once.
+    if "programs" in ways and (way := ways.get("code")) in ("volume", "s3"):
+        ways["programs"] = way
     return ways
+
+
+def _way(kind: str, size: int, left: int, wanted: str, offer: Offer) -> Way:
+    """The first way that a part may take. `left`: bytes that may still travel inline."""
+    problems = []
+    for way in _order(kind, wanted):
+        problem = _problem(way, size, left, offer)
+        if problem is None:
+            return way
+        problems.append(problem)
+    what = f"the {kind} package ({_mb(size)}) does not reach the job's pods; what code_transport would need:"
+    raise Problems(what, problems)
 
 
 def problem_at_plan_time(plan: Plan) -> str | None:

@@ -1,4 +1,4 @@
-"""What travels to a job's pods: its files and its code, each as one archive, and the words by which they get there."""
+"""What travels to a job's pods: its files, its code, our programs, each as one archive; and the words that say how."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from nemo_runspec.backends.provider import Parts, Say
 from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import BundleFile, Plan
+from nemo_runspec.script.programs import POD_PROGRAMS
 from nemo_runspec.submission.request import Submission
 
 PAYLOAD = "job.json"
@@ -38,7 +39,7 @@ class Part:
     """One archive.
 
     Args:
-        kind: `job` or `code`. `size`: bytes of the archive.
+        kind: `job`, `code` or `programs`. `size`: bytes of the archive.
         sha256: of the archive; for transport git, git's id of the tree.
         transport: `inline`, `git`, `s3` or `volume`. `words`: what that way needs, as boot.sh takes it.
     """
@@ -77,9 +78,8 @@ def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: 
         UserError: a part fits none of the ways there are; the error names them. It cannot be put there.
         Unreachable: the S3 service does not answer.
     """
-    job = pack_job(texts, parts.contents)
-    ways = choose(plan, _sizes(job, parts), offer)
-    contents = {"job": job, "code": parts.archive}
+    contents = _contents(texts, parts)
+    ways = choose(plan, _sizes(contents), offer)
     sent = [_send(kind, content, ways[kind], offer, say) for kind, content in contents.items() if content is not None]
     return JobUpload(tuple(sent), job_layout(plan).root, plan.resources.nodes, _patience(plan))
 
@@ -95,7 +95,7 @@ def check_fit(submission: Submission, texts: Mapping[str, str], parts: Parts) ->
     """
     plan = submission.plan
     offer = offer_of(plan, submission.secrets, inline_word=LONGEST_WORD)
-    choose(plan, _sizes(pack_job(texts, parts.contents), parts), offer)
+    choose(plan, _sizes(_contents(texts, parts)), offer)
 
 
 def pod_arguments(upload: JobUpload) -> list[str]:
@@ -116,13 +116,34 @@ def pod_arguments(upload: JobUpload) -> list[str]:
     return found
 
 
+def _contents(texts: Mapping[str, str], parts: Parts) -> dict[str, bytes | Path | None]:
+    """Part → what it is."""
+    own, same = pack_job(texts, parts.contents), pack_programs(texts)
+    return {"job": own, "code": parts.archive, "programs": same}
+
+
 def pack_job(texts: Mapping[str, str], contents: Mapping[BundleFile, bytes]) -> bytes:
-    """The job's own files as a tar.gz: texts, the recipe's bundle, and the programs that move data where it has any."""
-    files = {name: (text.encode("utf-8", "surrogateescape"), 0o600) for name, text in texts.items() if name != PAYLOAD}
-    if DATA in files:
-        files[DATA_PROGRAM] = (data_program(), 0o600)
+    """The job's own files as a tar.gz: texts, and the recipe's bundle."""
+    files = {name: (_bytes(text), 0o600) for name, text in texts.items() if name not in (PAYLOAD, *POD_PROGRAMS)}
     for file, content in contents.items():
         files[f"bundle/{file.path}"] = (content, 0o700 if os.access(file.source, os.X_OK) else 0o600)
+    return _tar(files)
+
+
+def pack_programs(texts: Mapping[str, str]) -> bytes:
+    """What is the same for all jobs as a tar.gz: our programs, and what moves data for those that have any."""
+    files = {name: (_bytes(text), 0o600) for name, text in texts.items() if name in POD_PROGRAMS}
+    if DATA in texts:
+        files[DATA_PROGRAM] = (data_program(), 0o600)
+    return _tar(files)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _tar(files: Mapping[str, tuple[bytes, int]]) -> bytes:
+    """Files with their contents and modes; the same are the same bytes."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
         for name, (content, mode) in sorted(files.items()):
@@ -132,12 +153,16 @@ def pack_job(texts: Mapping[str, str], contents: Mapping[BundleFile, bytes]) -> 
     return packed.getvalue()
 
 
-def _sizes(job: bytes, parts: Parts) -> dict[str, int]:
-    return {"job": len(job), **({"code": parts.archive.stat().st_size} if parts.archive else {})}
+def _sizes(contents: Mapping[str, bytes | Path | None]) -> dict[str, int]:
+    return {kind: _size(content) for kind, content in contents.items() if content is not None}
+
+
+def _size(content: bytes | Path) -> int:
+    return content.stat().st_size if isinstance(content, Path) else len(content)
 
 
 def _send(kind: str, content: bytes | Path, way: Way, offer: Offer, say: Say) -> Part:
-    digest, size = digest_of(content), content.stat().st_size if isinstance(content, Path) else len(content)
+    digest, size = digest_of(content), _size(content)
     sending = f"sending the {kind} package ({size / 1e6:,.1f} MB) to"
     tree, words = put(way, content, digest, offer, lambda where: say(f"{sending} {where}"))
     return Part(kind, tree or digest, size, way, words)

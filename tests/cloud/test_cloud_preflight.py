@@ -9,7 +9,9 @@ import pytest
 from cloud_plans import plan_of
 from labs.s3.lab import S3Lab
 
-from nemo_runspec.backends.cloud.preflight import Room, address_checks, room_check, storage_checks, transport_checks
+from nemo_runspec.backends.cloud.preflight.room import Room, room_check
+from nemo_runspec.backends.cloud.preflight.storage import address_checks, storage_checks
+from nemo_runspec.backends.cloud.preflight.ways import transport_checks
 from nemo_runspec.check import Check
 
 ENV = {"container_image": "i", "nemo_run_dir": "/mnt/x"}
@@ -63,7 +65,7 @@ def test_a_place_for_code_that_may_not_be_needed(keys: S3Lab):
 
 
 def test_a_service_that_does_not_answer_may_be_reached_by_the_pods(keys: S3Lab, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("nemo_runspec.backends.cloud.preflight._PATIENCE", 0.5)
+    monkeypatch.setattr("nemo_runspec.backends.cloud.preflight.storage._PATIENCE", 0.5)
     keys.fault("*", "500", times=None)
     (check,) = looked_at(inputs={"/data/x": "s3://bucket/x"})
     assert (check.verdict, "not known from here" in check.seen) == ("warning", True)

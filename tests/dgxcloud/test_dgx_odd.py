@@ -17,7 +17,7 @@ from labs.runai.model import LabPod, Workload
 from labs.runai.server import RunaiLab
 from runai_workloads import handle, payload, workload
 
-from nemo_runspec.backends.cloud.preflight import run_checks
+from nemo_runspec.backends.cloud.preflight.checks import run_checks
 from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud import listing, logs, preflight
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect

@@ -19,7 +19,7 @@ from labs.lepton.scenario import Issue, Scenario
 from labs.odd import mutated
 from lepton_jobs import api_of, body_of, handle_of, new_name
 
-from nemo_runspec.backends.cloud import preflight as cloud
+from nemo_runspec.backends.cloud.preflight import checks as cloud
 from nemo_runspec.backends.lepton import listing, preflight
 from nemo_runspec.backends.lepton.client import LeptonProvider
 from nemo_runspec.backends.lepton.logs import last_lines, new_chunks

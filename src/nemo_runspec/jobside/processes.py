@@ -198,8 +198,18 @@ def started(pid: int) -> str:
 
 def words_of(pid: int) -> "List[str]":
     """The program and arguments of a process; none where it is not there, or is just becoming another program."""
+    return _listed(pid, "cmdline")
+
+
+def environment_of(pid: int) -> "Dict[str, str]":
+    """The variables that a process was started with; none where it is gone or another user's."""
+    return dict(word.split("=", 1) for word in _listed(pid, "environ") if "=" in word)
+
+
+def _listed(pid: int, name: str) -> "List[str]":
+    """What one of a process's files of words holds (man 5 proc); nothing where it cannot be read."""
     try:
-        with open("/proc/%d/cmdline" % pid, "rb") as file:
+        with open("/proc/%d/%s" % (pid, name), "rb") as file:
             return os.fsdecode(file.read()).split("\0")[:-1]
     except OSError:
         return []

@@ -13,7 +13,7 @@ from nemo_runspec.jobside.signals import ABRT, KILL
 
 MYPY = False
 if MYPY:
-    from typing import Dict, List, Sequence
+    from typing import List, Sequence
 
 _SECONDS = 15.0
 _LAST_WORDS = 3.0
@@ -27,7 +27,7 @@ def show(pids: "Sequence[int]") -> None:
     for pid, process in asked.items():
         said = process.answer(until) if process else b""
         if said:
-            tag = b"[rank%s] " % environment_of(pid).get("RANK", "0").encode()
+            tag = b"[rank%s] " % processes.environment_of(pid).get("RANK", "0").encode()
             os.write(2, b"".join(tag + line + b"\n" for line in said.splitlines()))
         else:
             left.append(pid)
@@ -62,7 +62,7 @@ class _Asked:
 
 
 def _ask(pid: int) -> "_Asked | None":
-    environment = environment_of(pid)
+    environment = processes.environment_of(pid)
     answer, theirs = os.pipe()
     try:
         child = processes.start(["py-spy", "dump", "--pid", str(pid)], environment, {1: theirs, 2: theirs})
@@ -89,12 +89,6 @@ def _abort(pids: "List[int]") -> None:
         time.sleep(_LAST_WORDS)
 
 
-def environment_of(pid: int) -> "Dict[str, str]":
-    """The variables that a process was started with; none where it is gone or another user's."""
-    words = _words(pid, "environ")
-    return dict(word.split("=", 1) for word in words if "=" in word)
-
-
 def _is_users_python(pid: int) -> bool:
     """Not the launcher itself, nor a supervisor of ours."""
     try:
@@ -103,13 +97,5 @@ def _is_users_python(pid: int) -> bool:
         return False
     if "/python" not in program:
         return False
-    words = _words(pid, "cmdline")
+    words = processes.words_of(pid)
     return words[1:3] != ["-m", "torch.distributed.run"] and not (len(words) > 3 and words[1:3] == ["-I", "-S"])
-
-
-def _words(pid: int, name: str) -> "List[str]":
-    try:
-        with open("/proc/%d/%s" % (pid, name), "rb") as file:
-            return os.fsdecode(file.read()).split("\0")
-    except OSError:
-        return []

@@ -21,6 +21,8 @@ POD_PROGRAMS = (*PROGRAMS, POD_FALLBACK)
 """Those of a job of pods."""
 SLURM_PROGRAMS = (*PROGRAMS, "slurm.py", "slurm.sh", "slurm_fallback.sh")
 """Those of a job on Slurm."""
+HEALTH_PROGRAM = "health.py"
+"""Where its nodes are checked, too."""
 
 _TOP = Path(nemo_runspec.__file__).parent
 _JOBSIDE = "jobside"
@@ -33,8 +35,9 @@ _PLACES = {
         _SLURM,
         *(f"{_JOBSIDE}/{name}.py" for name in ("artifacts", "processes", "records", "secrets", "signals", "values")),
     ),
+    HEALTH_PROGRAM: ("backends/slurm/health/net.py", f"{_JOBSIDE}/address.py"),
 }
-"""Name → the rooms and modules of this package that a program is made of; the first has its `main.py`."""
+"""Name → the rooms and modules of this package that a program is made of; the first has its `main`."""
 
 _HEAD = '''# nemotron's supervisor: what runs where a job runs. Its modules are texts, each read when it is imported.
 import os
@@ -62,7 +65,7 @@ class Loader(object):
 
 sys.meta_path.insert(0, Loader())
 '''
-_TAIL = """
+_SUPERVISES = """
 from nemo_runspec.jobside import signals
 
 signals.block()
@@ -70,6 +73,11 @@ signals.block()
 from nemo_runspec.{room}.main import main
 
 os._exit(main(sys.argv[1:]))
+"""
+_RUNS = """
+from nemo_runspec.{room} import main
+
+main()
 """
 
 
@@ -112,7 +120,9 @@ def _python_program(name: str, modules: tuple[str, ...]) -> str:
     packages = dict.fromkeys(package for module in found for package in _packages_of(module))
     texts = [f"MODULES[{package!r}] = ''\n" for package in packages]
     texts += [f"MODULES[{module!r}] = r'''{_checked(text)}'''\n" for module, text in found.items()]
-    return "\n".join((_HEAD, *texts, _TAIL.format(room=_PLACES[name][0].replace("/", "."))))
+    first = _PLACES[name][0]
+    tail = _RUNS if first.endswith(".py") else _SUPERVISES
+    return "\n".join((_HEAD, *texts, tail.format(room=first.replace(".py", "").replace("/", "."))))
 
 
 def _modules_at(place: str) -> list[str]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from nemo_runspec.artifacts.store import newest_inputs, versions_of
@@ -180,16 +178,6 @@ def _secret_variables(plan: Plan) -> Iterator[str]:
     """Names of variables whose values must not be seen: the plan's secrets, and those that a cloud keeps."""
     names = (*(secret.name for secret in plan.secrets), *plan.target.secret_vars)
     yield from dict.fromkeys(names)
-
-
-def address_function() -> str:
-    """The function by which a node finds out under which address the others reach it."""
-    return _beside("address.sh")
-
-
-@lru_cache
-def _beside(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()
 
 
 def _environment(plan: Plan, layout: JobLayout) -> Iterator[str]:

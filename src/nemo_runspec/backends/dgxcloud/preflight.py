@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.cloud import preflight as cloud
+from nemo_runspec.backends.cloud.preflight import checks as cloud
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
 from nemo_runspec.backends.dgxcloud.credentials import KEY, VARIABLE
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name

@@ -9,7 +9,8 @@ from itertools import chain
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.cloud import preflight as cloud
+from nemo_runspec.backends.cloud.preflight import checks as cloud
+from nemo_runspec.backends.cloud.preflight.room import Room, room_check
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.nodes import is_open
@@ -161,18 +162,18 @@ def _room(request: LeptonRequest) -> Iterator[Check]:
         return
     rooms = [room for node in request.api.nodes(request.group_id) if (room := _room_of(node)) is not None]
     if rooms or not gpus:
-        yield cloud.room_check(f"node group {name_of(group)}", rooms, request.nodes, gpus)
+        yield room_check(f"node group {name_of(group)}", rooms, request.nodes, gpus)
     else:
         yield skipped("room", f"Lepton does not say what the nodes of {name_of(group)} have")
 
 
-def _room_of(node: Mapping[str, Any]) -> cloud.Room | None:
+def _room_of(node: Mapping[str, Any]) -> Room | None:
     """GPUs of a machine, none of them on one that takes no jobs; None where that is not said."""
     gpu = section(node, "spec", "resource", "gpu") or section(node, "status", "resource", "gpu")
     total, used = number(gpu.get("total")), number(gpu.get("allocated")) or 0
     if total is None or total < 0:
         return None
-    return cloud.Room(int(total), max(0, int(total - used))) if is_open(node) else cloud.Room(0, 0)
+    return Room(int(total), max(0, int(total - used))) if is_open(node) else Room(0, 0)
 
 
 def _reservation(request: LeptonRequest) -> Iterator[Check]:

@@ -17,6 +17,7 @@ from nemo_runspec.backends.slurm.cluster.stop import require_stopped, stopping_s
 from nemo_runspec.backends.slurm.cluster.submit import submission_of, submit
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.paths import HOME, fill_home
+from nemo_runspec.backends.slurm.render import programs_of
 from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.backends.slurm.status import slurm_of
 from nemo_runspec.backends.slurm.verified import Comparison
@@ -24,7 +25,7 @@ from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script.programs import SLURM_PROGRAMS, programs, text_of
+from nemo_runspec.script.programs import text_of
 from nemo_runspec.submission.layout import own_files
 from nemo_runspec.transport.base import Host
 
@@ -52,7 +53,7 @@ class SlurmArray(JobArray):
             UserError: it would; or NeMo-Run would submit something else.
         """
         self._archive, self._digest = archive, digest_of(archive) if archive else ""
-        self._programs = programs(*SLURM_PROGRAMS)
+        self._programs = programs_of(self.array.plan)
         self._found = probe(self.host, self.array.plan.job_dir, self._digest, self._programs)
         if HOME in self.array.plan.job_dir:
             self.array = fill_home(self.array, self._found.home)

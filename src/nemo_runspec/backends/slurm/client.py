@@ -67,15 +67,14 @@ class SlurmProvider(SubmitsArrays):
         """As `Provider.prepare`. Three round trips, one more for a package that is not there and each repository."""
         from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send
         from nemo_runspec.backends.slurm.paths import fill_home
-        from nemo_runspec.backends.slurm.render import render
+        from nemo_runspec.backends.slurm.render import programs_of, render
         from nemo_runspec.backends.slurm.verified import Comparison
-        from nemo_runspec.script.programs import SLURM_PROGRAMS, programs
         from nemo_runspec.submission.layout import own_files
 
         comparison = Comparison(submission.plan)
         host, archive = host_of(connection_of(target_of(submission.plan, SlurmTarget))), parts.archive
         digest = digest_of(archive) if archive else ""
-        found = probe(host, submission.plan.job_dir, digest, programs(*SLURM_PROGRAMS))
+        found = probe(host, submission.plan.job_dir, digest, programs_of(submission.plan))
         plan = fill_home(submission.plan, found.home)
         rendering = render(plan)
         texts = own_files(plan, rendering)

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.backends.base import RenderedFile, Rendering, common_ranges
+from nemo_runspec.backends.base import Program, RenderedFile, Rendering, common_ranges
 from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.arguments import executor_arguments, job_layout, job_name, job_script, sbatch_script
 from nemo_runspec.backends.slurm.batch import batch_files
@@ -40,7 +40,6 @@ def render(plan: Plan) -> Rendering:
 
     The files' names are paths below the job's directory. `paths.HOME` in a text is a placeholder.
     """
-    from nemo_runspec.script.programs import SLURM_PROGRAMS, programs
     from nemo_runspec.script.render import job_file, render_job_script
 
     text, name = render_sbatch(plan), posixpath.basename(sbatch_script(plan))
@@ -50,7 +49,15 @@ def render(plan: Plan) -> Rendering:
         *batch_files(plan),
     )
     holes = explained([*_placeholders(plan)])
-    return Rendering(files, submit_command(plan), holes, programs(*SLURM_PROGRAMS), name)
+    return Rendering(files, submit_command(plan), holes, programs_of(plan), name)
+
+
+def programs_of(plan: Plan) -> tuple[Program, ...]:
+    """The programs of ours that go with a plan."""
+    from nemo_runspec.script.programs import HEALTH_PROGRAM, SLURM_PROGRAMS, programs
+
+    health = (HEALTH_PROGRAM,) if target_of(plan, SlurmTarget).health_check else ()
+    return programs(*SLURM_PROGRAMS, *health)
 
 
 def render_sbatch(plan: Plan) -> str:

@@ -13,7 +13,6 @@ from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script.render import address_function
 
 _SECONDS, _WITH_TORCH = 60, 180
 """Seconds for the check once a container has started; torch is slow to import from a network file system."""
@@ -27,13 +26,10 @@ def health_seconds(plan: Plan) -> int:
 
 
 def health_files(plan: Plan) -> tuple[RenderedFile, ...]:
-    """The nodes' part, which the batch shell hands them; none where the profile does not want it."""
+    """The nodes' part, which the batch shell hands them with `health.py`; none where the profile does not want it."""
     if not target_of(plan, SlurmTarget).health_check:
         return ()
-    return (
-        RenderedFile("health check of a node", "health.sh", _node_script(plan)),
-        RenderedFile("health check of the network", "health.py", program("health/net.py").strip() + "\n", "python"),
-    )
+    return (RenderedFile("health check of a node", "health.sh", _node_script(plan)),)
 
 
 def _node_script(plan: Plan) -> str:
@@ -45,7 +41,6 @@ def _node_script(plan: Plan) -> str:
         f"health_gpus={plan.resources.gpus_per_node}",
         f"health_torch={'yes' if _wants_torch(plan) else ''}",
         f"health_mounts=({shlex.join(mounts)})",
-        address_function(),
         program("health/node.sh").strip(),
         'health_main "$@"',
     )

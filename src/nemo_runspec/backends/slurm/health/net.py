@@ -1,8 +1,8 @@
 """The network check of a node: TCP connections to others, then an all-reduce where torch is there. Runs inside the job.
 
-Run by whatever Python from 3.7 a job finds. Each node leaves its address in a folder that all share, and connects to
-the nodes 1, 2, 4, … places before and after it: a node that nobody reaches has several witnesses, at a cost that grows
-with the logarithm of their number. It reports what it finds as `node.sh` does.
+Run by whatever Python from 3.7 a job finds, as one text (`script/programs.py`). Each node leaves its address in a
+folder that all share, and connects to the nodes 1, 2, 4 and so on places before and after it: a node that nobody
+reaches has several witnesses, at a cost that grows with the logarithm of their number. It reports as `node.sh` does.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from nemo_runspec.jobside.address import address
+
 _CONNECT = 5.0
 _REDUCE = 30.0
 
 
 def main() -> None:
-    """Arguments: this node's name, address, folder, number; how many nodes, GPUs per node, torch (or ''), seconds."""
-    name, address, folder, number, nodes, gpus, torch, seconds = sys.argv[1:9]
-    node = Node(name, address, Path(folder), int(number), int(nodes), float(seconds))
+    """Arguments: this node's name, folder, number; how many nodes, GPUs per node, torch (or ''), seconds."""
+    name, folder, number, nodes, gpus, torch, seconds = sys.argv[1:8]
+    node = Node(name, address(), Path(folder), int(number), int(nodes), float(seconds))
     if node.nodes > 1:
         node.check_connections()
     if torch and not node.accused:

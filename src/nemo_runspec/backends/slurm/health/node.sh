@@ -3,8 +3,8 @@
 #
 #   PROGRAM FOLDER NODES SECONDS
 #
-# PROGRAM is net.py's text, FOLDER the check's own in the job's directory, as the job sees it. Told by: health_gpus (per
-# node), health_torch, health_mounts (paths, with :ro where one is read only).
+# PROGRAM is the text of health.py (net.py), FOLDER the check's own in the job's directory, as the job sees it. Told by:
+# health_gpus (per node), health_torch, health_mounts (paths, with :ro where one is read only).
 
 health_say() { printf 'nemotron-health\t%s\t%s\t%s\n' "$health_name" "$1" "$2"; }
 
@@ -102,7 +102,7 @@ health_network() {
   health_say at 'the other nodes'
   if [ -z "$health_python" ]; then
     health_say unasked 'the network: there is no python'
-  elif { said=$("$health_python" -u -c "$health_program" "$health_name" "$(nemotron_address)" "$health_folder" "$health_node" "$health_nodes" \
+  elif { said=$("$health_python" -u -c "$health_program" "$health_name" "$health_folder" "$health_node" "$health_nodes" \
     "$health_gpus_here" "$health_has_torch" "$health_seconds" 2>&1 >&3 < /dev/null); } 3>&1; then
     health_say network yes
   else

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -32,7 +33,8 @@ FOLDERS = ("/usr/bin", "/usr/libexec", "/usr/local/bin", "/opt/*/bin", "~/.pyenv
 @cache
 def pythons() -> tuple[tuple[tuple[int, int], str], ...]:
     """Version and path of every python3 from 3.6 on that is to be had, the oldest first."""
-    patterns = [*os.get_exec_path(), *(str(Path(folder).expanduser()) for folder in FOLDERS)]
+    home = pwd.getpwuid(os.getuid()).pw_dir  # HOME is an empty folder in tests
+    patterns = [*os.get_exec_path(), *(folder.replace("~", home) for folder in FOLDERS)]
     folders = [path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))]
     names = re.compile(r"python3(\.\d+)?|platform-python")
     found = {path.resolve() for folder in folders for path in folder.glob("p*") if names.fullmatch(path.name)}

@@ -7,6 +7,8 @@ import stat
 import sys
 import time
 
+from nemo_runspec.jobside.clock import within
+
 MYPY = False
 if MYPY:
     from typing import List, Sequence, Union
@@ -71,7 +73,8 @@ class RankOutput:
                 seen, until = self._taken + self.size, time.monotonic() + _STUCK
             elif time.monotonic() >= until:
                 return False
-        if self._busy.acquire(True, _STUCK):  # what it copies now is written then, and it takes no more
+        # What it copies now is written then, and it takes no more.
+        if within(_STUCK, lambda: self._busy.acquire(False)):
             try:
                 self._give_rest()
             except BrokenPipeError:
@@ -79,7 +82,7 @@ class RankOutput:
         return False
 
     def _has_ended(self, seconds: float) -> bool:
-        if not self._ended.acquire(True, seconds):
+        if not within(seconds, lambda: self._ended.acquire(False)):
             return False
         self._ended.release()
         return True

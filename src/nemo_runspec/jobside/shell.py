@@ -13,6 +13,7 @@ import _thread
 import os
 
 from nemo_runspec.jobside import processes
+from nemo_runspec.jobside.clock import within
 
 MYPY = False
 if MYPY:
@@ -59,7 +60,7 @@ class Shell:
 
     def last_words(self) -> "List[str]":
         """All that it has said, once it has ended."""
-        if self._silent.acquire(True, _LAST_WORDS):
+        if within(_LAST_WORDS, lambda: self._silent.acquire(False)):
             self._silent.release()
         return list(self._lines)
 

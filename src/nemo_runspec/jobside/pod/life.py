@@ -5,6 +5,7 @@ At its end the file becomes `over.N.CODE`: a rename needs no room on a full disk
 
 import os
 import threading
+import time
 
 from nemo_runspec.jobside.records import Folder, remove
 
@@ -25,7 +26,7 @@ class PodLife:
         self._folder = folder
         self._index = index
         self._every = every
-        self._ended = threading.Event()
+        self._ended = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def begin(self) -> None:
@@ -38,7 +39,7 @@ class PodLife:
 
     def end(self, code: int) -> None:
         """Nothing of this node runs any more, and all has been said."""
-        self._ended.set()
+        self._ended = True
         over = "over.%d.%d" % (self._index, code)
         try:
             os.replace(self._folder.file("alive.%d" % self._index), self._folder.file(over))
@@ -46,7 +47,10 @@ class PodLife:
             self._folder.note(over)
 
     def _run(self) -> None:
-        while not self._ended.wait(self._every):
+        while True:
+            time.sleep(self._every)  # the thread ends with its process
+            if self._ended:
+                return
             try:
                 os.utime(self._folder.file("alive.%d" % self._index))
             except OSError:

@@ -3,6 +3,7 @@
 import os
 import threading
 
+from nemo_runspec.jobside.clock import within
 from nemo_runspec.jobside.output import READ, enlarge, lines_in, write_all
 
 MYPY = False
@@ -25,7 +26,7 @@ class Log:
         self._lines = 0
         self._over = False
         self._lock = threading.Lock()
-        self._ended = threading.Event()
+        self._ended = False
 
     def begin(self) -> bool:
         """Takes over standard output and error; whether the file can be kept, without which all goes one way."""
@@ -63,7 +64,7 @@ class Log:
         os.dup2(self._platform, 1)
         os.dup2(self._platform, 2)
         if self._file >= 0:
-            self._ended.wait(patience)
+            within(patience, lambda: self._ended)
         with self._lock:
             self._over = True
 
@@ -75,7 +76,7 @@ class Log:
                 if not count or self._over:
                     break
                 self._give(buffer[:count])
-        self._ended.set()
+        self._ended = True
 
     def _give(self, text: "Union[bytes, bytearray]") -> None:
         self._last = bytes(text[-1:])

@@ -5,6 +5,7 @@ import threading
 import time
 
 from nemo_runspec.jobside import processes, signals
+from nemo_runspec.jobside.clock import within
 from nemo_runspec.jobside.gates import Gates
 from nemo_runspec.jobside.memory import OomKills
 from nemo_runspec.jobside.pod.life import PodLife
@@ -50,7 +51,7 @@ class PodRun:
         self._child: "Optional[processes.Child]" = None
         self._passes = ALONE
         self._early: "List[int]" = []
-        self._last_word: "Optional[threading.Timer]" = None
+        self._last_word: "Optional[_Timer]" = None
 
     @property
     def python(self) -> str:
@@ -169,7 +170,7 @@ class PodRun:
         self.told = self.told or name
         if self._last_word is None:
             length = seconds(self.environment, "NEMOTRON_STOP_SECONDS", 20)
-            self._last_word = threading.Timer(length, self._say_last_word, (length,))
+            self._last_word = _Timer(length, self._say_last_word, (length,))
             self._last_word.daemon = True
             self._last_word.start()
 
@@ -196,6 +197,14 @@ class PodRun:
         self.environment["NEMOTRON_POD_LIFE"] = life
         self.gates = Gates("%s/gates-%s" % (self.job.status, life), self.index, self.job.nodes, 0)
         _make(self.gates.folder.path)
+
+
+class _Timer(threading.Timer):
+    """One that nobody disturbs who sets the clock."""
+
+    def run(self) -> None:
+        if not within(self.interval, self.finished.is_set):
+            self.function(*self.args, **self.kwargs)
 
 
 def _make(path: str) -> None:

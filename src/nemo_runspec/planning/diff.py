@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,12 @@ from nemo_runspec.profiles.layers import flatten
 
 _LEFT_OUT = ("name", "job_dir", "sources", "run.name", "overrides", "schema")
 _ABSENT = object()
+
+_CHOSEN = (
+    "recipe.path", "config_name", "profile", "executor", "mode", "config.", "run.", "resources.", "launch.args",
+    "launch.kind", "python.", "package.commit", "package.digest", "package.kind",
+)  # fmt: skip
+"""What of a plan somebody has chosen, by the beginnings of paths; all else follows from it."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,22 @@ def diff_plans(before: Plan, after: Plan) -> list[Difference]:
         for path in paths
         if left.get(path, _ABSENT) != right.get(path, _ABSENT)
     ]
+
+
+def differing(plans: Sequence[Plan]) -> dict[str, list[Any]]:
+    """The chosen values in which several plans differ: path → its value in each, None where it has none.
+
+    What follows from them is left out: paths, files, the environment, what a platform is sent.
+    """
+    found = [_leaves(plan) for plan in plans]
+    paths = dict.fromkeys(path for leaves in found for path in leaves if path.startswith(_CHOSEN))
+    values = {path: [leaves.get(path) or _plain_or_none(leaves.get(path)) for leaves in found] for path in paths}
+    return {_shown(path): each for path, each in values.items() if any(value != each[0] for value in each)}
+
+
+def _plain_or_none(value: Any) -> Any:
+    """An empty list or table is as good as none."""
+    return None if isinstance(value, (list, dict)) else value
 
 
 def _difference(path: str, old: Any, new: Any, before: Plan, after: Plan) -> Difference:

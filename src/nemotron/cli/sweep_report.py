@@ -11,12 +11,14 @@ from typing import Any
 from nemo_runspec.records.record import code_and_why
 from nemo_runspec.source import display_path
 from nemo_runspec.sweeps.model import Member, Sweep
-from nemo_runspec.sweeps.results import CSV, PNG
+from nemo_runspec.sweeps.results import CSV, PNG, as_csv
 from nemo_runspec.sweeps.status import Status, status_of
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import Table, TableRow, make_table, number, short_names, short_value, why_no_picture
 from nemo_runspec.text import clean, count, one_line
-from nemotron.cli.commands.jobs.formatting import coloured, print_json, took
+from nemotron.cli.commands.jobs.formatting import coloured, took
+from nemotron.cli.commands.jobs.output import CSV as CSV_FORM
+from nemotron.cli.commands.jobs.output import JSON, TABLE, YAML, print_data
 from nemotron.cli.sweep_display import COLOURS, first_line
 from nemotron.cli.tables import Cell, Styled, table_width
 from nemotron.cli.text import paint, table, terminal_width
@@ -36,11 +38,12 @@ def print_files(sweep: Sweep, compared: Table, folder: Path) -> None:
     print("\n".join(_files(sweep, compared, folder)), flush=True)
 
 
-def print_group(group: str, *, sort: str | None = None, as_json: bool = False) -> int:
+def print_group(group: str, *, sort: str | None = None, form: str = TABLE) -> int:
     """Prints a sweep as it is now, running or ended.
 
     Args:
         group: its name, or the beginning of that. `sort`: a metric, an override's key, `time` or `index`.
+        form: one of `-o`.
 
     Raises:
         UserError: there is no such sweep, it cannot be read, or it has nothing called `sort`.
@@ -49,8 +52,11 @@ def print_group(group: str, *, sort: str | None = None, as_json: bool = False) -
     sweep = _now(store, store.get(group))
     compared = make_table(sweep, sort)
     status = status_of(sweep)
-    if as_json:
-        print_json(_as_json(sweep, status, compared))
+    if form == CSV_FORM:
+        print(as_csv(compared), end="")
+        return 0
+    if form in (JSON, YAML):
+        print_data(_as_json(sweep, status, compared), form)
         return 0
     print(f"{paint(sweep.group, 'bold')}   {sweep.recipe}, {_how_it_is(status)}")
     print("\n".join([*_lines(sweep, compared), *_files(sweep, compared, store.folder(sweep.group))]))

@@ -98,11 +98,11 @@ def _widths(table: Sequence[Sequence[Cell]], room: int | None) -> list[int]:
     if room is None or sum(wanted) + _GAP * (count - 1) <= room:
         return wanted
     left = max(count, room - _GAP * (count - 1))
-    floors = [
-        min(most, left // _SHARE, max((_longest_word(text) for text in column), default=0))
-        for most, column in zip(wanted, columns, strict=True)
-    ]
-    floors[0] = min(wanted[0], left // 2)  # names are not wrapped
+    words = [max((_longest_word(text) for text in column), default=0) for column in columns]
+    words[0] = wanted[0]  # names are not wrapped
+    floors = (
+        words if sum(words) <= left else [min(words[0], left // 2), *(min(each, left // _SHARE) for each in words[1:])]
+    )
     if sum(floors) > left:
         return _shared([0] * count, floors, left)
     return _shared(floors, [min(most, left) for most in wanted], left)

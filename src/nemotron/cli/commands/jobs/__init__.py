@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from nemotron.cli.click import Command, Parameter, TyperOption
 from nemotron.cli.commands.build import argument, command, group, option
-from nemotron.cli.commands.jobs import act, again, cloud, complete, listing, logs, remote, remove, show, status
+from nemotron.cli.commands.jobs import (
+    act,
+    again,
+    cloud,
+    compare,
+    complete,
+    cost,
+    listing,
+    logs,
+    remote,
+    remove,
+    show,
+    status,
+)
+from nemotron.cli.commands.jobs.output import formed, output_options, sort_option
 from nemotron.cli.commands.jobs.selector import conditions, everything, selecting, yes
 from nemotron.cli.text import literal
 
@@ -14,8 +28,8 @@ _JOBS = "Names of jobs and sweeps, beginnings or last parts of them, or 'last', 
 
 _LIST = (
     "Every job, the newest first; a sweep is one line.\n\n"
-    "With --state or --group each job of a sweep has a line of its own. --json lists every job and every sweep "
-    "('kind' says which is which) unless --limit is given."
+    "With --state, --group, --sort, -o wide or csv each job of a sweep has a line of its own. --json and -o yaml list "
+    "every job and every sweep ('kind' says which is which) unless --limit is given."
 )
 
 _SHOW = (
@@ -26,6 +40,16 @@ _SHOW = (
 _STATUS = (
     "How jobs are now: platforms are asked, one question per machine.\n\n"
     "Without names and conditions every job that is not over. 'list' and 'show' say what was last known and ask nobody."
+)
+
+_COMPARE = (
+    "Jobs side by side: state, time, GPU-hours and the last value of each metric, then the values that differ.\n\n"
+    "A sweep stands for all of its jobs."
+)
+
+_COST = (
+    "GPU-hours that jobs have used: their GPUs, for as long as they ran, failed attempts included.\n\n"
+    "The last column is what jobs have used that did not succeed."
 )
 
 _SSH = "A shell beside a running job, on its first node or on the one named: inside its allocation, for a look around."
@@ -89,17 +113,36 @@ def make(help_text: str) -> Command:
     return group(
         "jobs",
         help_text,
-        command("list", _LIST, selecting(listing.call), *conditions(), *_amount(), as_json),
+        command(
+            "list", _LIST, selecting(formed(listing.call)), *conditions(), *_amount(), sort_option(), *output_options()
+        ),
         command(
             "show",
             _SHOW,
-            show.call,
+            formed(show.call),
             argument("job", _JOB_OR_SWEEP, complete=complete.jobs_and_groups),
             _sort(),
             option("--script", "The exact texts that were sent, and nothing else."),
-            as_json,
+            *output_options(),
         ),
-        command("status", _STATUS, selecting(status.call), _jobs(required=False), *conditions(), as_json),
+        command(
+            "status",
+            _STATUS,
+            selecting(formed(status.call)),
+            _jobs(required=False),
+            *conditions(),
+            sort_option(),
+            *output_options(),
+        ),
+        command("compare", _COMPARE, formed(compare.call), _jobs(), *output_options()),
+        command(
+            "cost",
+            _COST,
+            selecting(formed(cost.call)),
+            option("--by", f"{', '.join(cost.BY)}; by default {cost.USUAL}.", value="KEY", complete=cost.complete_by),
+            *conditions(),
+            *output_options(),
+        ),
         command("logs", _LOGS, logs.call, _job(), _follow(), _number("--tail", "Only the last N lines."), _platform()),
         command(
             "wait",

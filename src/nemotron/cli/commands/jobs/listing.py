@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count, one_line
-from nemotron.cli.commands.jobs.formatting import age, numbers, print_json, print_table, short_time, took
+from nemotron.cli.commands.jobs.formatting import age, numbers, print_table, short_time, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
+from nemotron.cli.commands.jobs.output import CSV, JSON, TABLE, WIDE, YAML, facts_of, ordered, print_data, print_rows
 from nemotron.cli.commands.jobs.sweeps import sweep_json, sweep_now, sweep_row
 from nemotron.cli.text import paint
 
@@ -49,17 +50,20 @@ def call(
     wanted: Conditions,
     limit: int | None,
     everything: bool,
-    as_json: bool,
+    sort: str | None,
+    form: str,
 ) -> int:
     """Prints the list."""
     from nemo_runspec.sweeps.overview import Overview
 
-    limit = _limit(limit, everything, as_json)
+    limit = _limit(limit, everything, form)
     overview = Overview()
     known = overview.everything
     found = wanted.select(overview)
-    if as_json:
-        print_json([_json_of(overview, entry) for entry in found[:limit]])
+    if sort or form in (WIDE, CSV):
+        return _print_jobs(overview, [entry for entry in found if not entry.is_sweep], limit, sort, form)
+    if form in (JSON, YAML):
+        print_data([_json_of(overview, entry) for entry in found[:limit]], form)
         return 0
     if not found:
         print("No jobs yet." if not known else f"No such jobs; {count(len(known), 'job')} without conditions.")
@@ -75,12 +79,27 @@ def call(
     return 0
 
 
-def _limit(limit: int | None, everything: bool, as_json: bool) -> int | None:
+def _print_jobs(overview: Overview, jobs: Sequence[Entry], limit: int | None, sort: str | None, form: str) -> int:
+    """Jobs in an order, or with all that is known of them. A sweep is its jobs."""
+    store = overview.job_store
+    known = {entry.name: entry for entry in jobs}
+    gpus = form in (WIDE, CSV) or "gpu" in (sort or "")
+    rows = ordered((facts_of(store.read(entry), store, gpus=gpus) for entry in jobs), sort)
+    chosen = [known[row["name"]] for row in rows[:limit]]
+    if form == TABLE:
+        _print(overview, _each(chosen))
+    else:
+        print_rows(rows[:limit], form, lambda: [_json_of(overview, entry) for entry in chosen])
+    _print_rest([_Line([known[row["name"]]]) for row in rows], limit)
+    return 0
+
+
+def _limit(limit: int | None, everything: bool, form: str) -> int | None:
     if limit is not None and limit < 1:
         raise UserError(f"--limit: {limit} is not a number of lines", remedy="1 or more, or --all")
     if limit is not None and everything:
         raise UserError("--limit and --all contradict each other", remedy="leave one of them out")
-    return limit if limit is not None or everything or as_json else USUAL
+    return limit if limit is not None or everything or form not in (TABLE, WIDE) else USUAL
 
 
 def _each(entries: Sequence[Entry]) -> list[_Line]:

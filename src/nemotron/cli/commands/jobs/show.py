@@ -10,8 +10,9 @@ from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.regular import NotRegular, read_regular
 from nemo_runspec.text import clean, count, one_line
-from nemotron.cli.commands.jobs.formatting import age, coloured, local_time, numbers, print_json, took
+from nemotron.cli.commands.jobs.formatting import age, coloured, local_time, numbers, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
+from nemotron.cli.commands.jobs.output import TABLE, facts_of, print_rows
 from nemotron.cli.text import paint, table
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _REASON = {"queued": "waits for"}
 """What the reason of a state is called while the job is not over."""
 
 
-def call(job: str, sort: str | None, script: bool, as_json: bool) -> int:
+def call(job: str, sort: str | None, script: bool, form: str) -> int:
     """Prints what is known of one job, or of a sweep."""
     from nemo_runspec.records import JobStore
     from nemo_runspec.sweeps.overview import Overview
@@ -41,15 +42,15 @@ def call(job: str, sort: str | None, script: bool, as_json: bool) -> int:
                     f"--script belongs to a job, and '{found.name}' is a sweep",
                     remedy=f"name one of its jobs: nemotron jobs list --group {found.name}",
                 )
-            return print_group(found.name, sort=sort, as_json=as_json)
+            return print_group(found.name, sort=sort, form=form)
         job = found.name
     if sort is not None:
         raise UserError(f"--sort belongs to a sweep, and '{job}' is none", remedy="leave --sort out")
     record = store.get(job)
     if script:
         return _print_scripts(store.folder(record.name))
-    if as_json:
-        print_json(to_json(record))
+    if form != TABLE:
+        print_rows([facts_of(record, store)], form, lambda: to_json(record))
         return 0
     folder = store.folder(record.name)
     told = age(record, folder)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.formatting import ago, local_time, print_json, print_table, took
+from nemotron.cli.commands.jobs.formatting import ago, local_time, print_table, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.messages import said_when_slow, say
+from nemotron.cli.commands.jobs.output import CSV, TABLE, WIDE, facts_of, ordered, print_rows
 from nemotron.cli.commands.jobs.selector import Conditions, words_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from nemo_runspec.records.index import Entry
     from nemo_runspec.records.status import JobStatus
     from nemo_runspec.remote.refresh import Trouble
+
+    _Answered = tuple[JobRecord, JobStatus | None]
 
 _HEAD = ("JOB", "STATE", "ID", "TIME", "NODES", "REMARK")
 _SPARE = ("NODES", "ID")
@@ -48,7 +51,7 @@ class Stale:
         return f" ({', '.join(filter(None, ('stale', ago(self.since))))})"
 
 
-def call(jobs: Sequence[str], wanted: Conditions, as_json: bool) -> int:
+def call(jobs: Sequence[str], wanted: Conditions, sort: str | None, form: str) -> int:
     """Prints how the named jobs are now; without names all that are not over, and those that were lost lately, or have
     ended lately and could not be read to the end.
 
@@ -69,14 +72,30 @@ def call(jobs: Sequence[str], wanted: Conditions, as_json: bool) -> int:
     with said_when_slow(record for record in meant if not record.ended):
         meant = [_here(store, record, trouble) for record in meant]
         found = refresh(store, meant, places=True, trouble=trouble)
-    if as_json:
-        print_json([{**to_json(record), "stale": _stale_json(stale.get(record.name))} for record, _ in found])
-    elif not found:
+    _print(store, found, stale, sort, form)
+    return NOT_ASKED if stale and not any(seen for _, seen in found) else 0
+
+
+def _print(
+    store: JobStore, found: Sequence[_Answered], stale: Mapping[str, Stale], sort: str | None, form: str
+) -> None:
+    facts: Sequence[Mapping[str, Any]] = []
+    if sort or form in (WIDE, CSV):
+        gpus = form in (WIDE, CSV) or "gpu" in (sort or "")
+        facts = ordered((facts_of(record, store, gpus=gpus) for record, _ in found), sort)
+        by_name = {record.name: (record, seen) for record, seen in found}
+        found = [by_name[row["name"]] for row in facts]
+    if not found and form in (TABLE, WIDE):
         print("No job is under way.")
-    else:
+    elif form == TABLE:
         rows = [_row(record, seen, stale.get(record.name)) for record, seen in found]
         print_table(_HEAD, rows, [record.state for record, _ in found], _SPARE)
-    return NOT_ASKED if stale and not any(seen for _, seen in found) else 0
+    else:
+        print_rows(facts, form, lambda: [_json_of(record, stale.get(record.name)) for record, _ in found])
+
+
+def _json_of(record: JobRecord, stale: Stale | None) -> dict[str, Any]:
+    return {**to_json(record), "stale": {"since": stale.since or None, "why": stale.why} if stale else None}
 
 
 def _here(store: JobStore, record: JobRecord, trouble: Trouble) -> JobRecord:
@@ -88,10 +107,6 @@ def _here(store: JobStore, record: JobRecord, trouble: Trouble) -> JobRecord:
     except UserError as error:
         trouble(error.what, [record])
         return record
-
-
-def _stale_json(stale: Stale | None) -> dict[str, str | None] | None:
-    return {"since": stale.since or None, "why": stale.why} if stale else None
 
 
 def _meant(store: JobStore, words: Sequence[str], wanted: Conditions) -> list[JobRecord]:

@@ -1,0 +1,215 @@
+"""`-o wide|yaml|csv|json` of lists of jobs, and `--sort`: one row for each job, whatever it is shown as."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.text import one_line
+from nemotron.cli.click import Parameter, TyperOption
+from nemotron.cli.commands.build import option
+from nemotron.cli.commands.jobs.formatting import COLOURS, print_json, seconds, short_time
+from nemotron.cli.tables import Cell, Styled
+from nemotron.cli.text import table
+
+if TYPE_CHECKING:
+    from nemo_runspec.records import JobRecord, JobStore, Unreadable
+
+TABLE, WIDE, YAML, CSV, JSON = "table", "wide", "yaml", "csv", "json"
+FORMS = (WIDE, YAML, CSV, JSON)
+
+_WIDE = {
+    "JOB": "name", "STATE": "state", "STARTED": "created", "TIME": "seconds", "RECIPE": "recipe", "WHERE": "profile",
+    "ID": "id", "NODES": "nodes", "GPUS": "gpus", "GPU-HOURS": "gpu_hours", "REMARK": "reason",
+}  # fmt: skip
+"""Columns of `-o wide`, and what each shows."""
+
+_LARGEST_FIRST = frozenset({"seconds", "gpus", "gpu_hours", "created"})
+_SPELLINGS = {"time": "seconds", "started": "created", "gpu-hours": "gpu_hours", "where": "profile", "job": "name"}
+"""The heads of columns, as keys of `--sort`."""
+
+METRICS = "metrics."
+"""What a metric's name stands behind among the facts of a job."""
+
+
+def output_options() -> list[Parameter]:
+    """Parser parameters of `-o` and `--json`."""
+    form = TyperOption(
+        param_decls=["output", "-o", "--output"], type=str, default=None, metavar="|".join(FORMS), show_default=False,
+        help="wide: every column, and nothing cut. json is --json.", shell_complete=_complete_forms,
+    )  # fmt: skip
+    return [form, option("--json", "Machine-readable output.")]
+
+
+def sort_option() -> Parameter:
+    """The parser parameter of `--sort`."""
+    help_text = "By started, time, gpu-hours, name, state, recipe, profile or a metric; -KEY for the other way round."
+    return option("--sort", help_text, value="KEY", complete=_complete_keys)
+
+
+def formed(call: Callable[..., int]) -> Callable[..., int]:
+    """The command function, given one of the forms as `form` in the place of the options of `output_options`."""
+
+    def chosen(output: str | None, as_json: bool, **given: Any) -> int:
+        return call(form=form_of(output, as_json), **given)
+
+    return chosen
+
+
+def form_of(output: str | None, as_json: bool) -> str:
+    """How the result is to be shown.
+
+    Raises:
+        UserError: there is no such form, or two are asked for.
+    """
+    if output is not None and output not in FORMS:
+        raise UserError(
+            f"--output: there is no form '{output}'",
+            remedy=did_you_mean(output, FORMS) or f"forms: {', '.join(FORMS)}",
+        )
+    if as_json and output not in (None, JSON):
+        raise UserError(f"--json and -o {output} exclude each other", remedy="leave one of them out")
+    return JSON if as_json else output or TABLE
+
+
+def facts_of(record: JobRecord | Unreadable, store: JobStore, *, gpus: bool = True) -> dict[str, Any]:
+    """A job in flat facts: what a line of a CSV file holds, and what jobs are sorted by.
+
+    Args:
+        gpus: whether its plan is read for them.
+    """
+    from nemo_runspec.records import Unreadable
+
+    if isinstance(record, Unreadable):
+        return {"name": record.name, "state": record.state, "created": record.created, "reason": record.problem}
+    found: dict[str, Any] = {
+        "name": record.name,
+        "state": record.state,
+        "exit_code": record.exit_code,
+        "recipe": record.recipe,
+        "config": record.config,
+        "profile": record.profile or record.executor,
+        "executor": record.executor,
+        "id": record.id,
+        "created": record.created,
+        "changed": record.changed,
+        "sweep": record.group,
+        "nodes": record.facts.nodes,
+        "tags": " ".join(record.tags),
+        "note": record.note,
+        "reason": record.reason or record.cause,
+        **_used(record, store, gpus=gpus),
+    }
+    return {**found, **{f"{METRICS}{name}": value for name, value in record.metrics.items()}}
+
+
+def _used(record: JobRecord, store: JobStore, *, gpus: bool) -> dict[str, Any]:
+    from nemo_runspec.planning.gpu_time import gpus_of, run_seconds
+
+    ran = run_seconds(record)
+    number = gpus_of(store.folder(record.name)) if gpus else None
+    return {"seconds": ran, "gpus": number, "gpu_hours": None if number is None else number * ran / 3600}
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], form: str, data: Callable[[], Any]) -> None:
+    """Prints jobs in another form than their usual table.
+
+    Args:
+        data: makes what JSON and YAML hold.
+    """
+    if form == WIDE:
+        print("\n".join(wide_table(rows)))
+    elif form == CSV:
+        print(as_csv(rows), end="")
+    else:
+        print_data(data(), form)
+
+
+def print_data(data: Any, form: str) -> None:
+    """Prints plain data as JSON or YAML."""
+    if form == JSON:
+        print_json(data)
+        return
+    import json
+
+    import yaml
+
+    plain = json.loads(json.dumps(data, default=str))
+    print(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=1_000_000), end="")
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """One line for each row below the names of all that any has, numbers in full."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(names)
+    lines.writerows([row.get(name) for name in names] for row in rows)
+    return text.getvalue()
+
+
+def wide_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every column; what has no room is wrapped."""
+    head: list[Cell] = [Styled(name, "bold") for name in _WIDE]
+    return table([head, *([_cell(key, row) for key in _WIDE.values()] for row in rows)], indent="")
+
+
+def _cell(key: str, row: Mapping[str, Any]) -> Cell:
+    value = row.get(key)
+    if value is None or value == "":
+        return ""
+    if key == "state":
+        code = f" {row['exit_code']}" if value == "failed" and row.get("exit_code") is not None else ""
+        return Styled(f"{value}{code}", COLOURS[value]) if value in COLOURS else f"{value}{code}"
+    shown = {"created": short_time, "seconds": lambda s: seconds(s) if s else "", "gpu_hours": hours_text}.get(key)
+    return one_line(str(shown(value) if shown else value))
+
+
+def hours_text(hours: float | None) -> str:
+    """GPU-hours in a table: two digits behind the point where there are few."""
+    if hours is None:
+        return ""
+    return f"{hours:,.1f}" if hours >= 10 else f"{hours:.2f}"
+
+
+def ordered(rows: Iterable[Mapping[str, Any]], key: str | None) -> list[Mapping[str, Any]]:
+    """The rows by a fact or a metric, those without it last; as they come where no key is given.
+
+    Raises:
+        UserError: no row has such a thing.
+    """
+    rows = list(rows)
+    if key is None or not rows:
+        return rows
+    name = _fact_named(key.removeprefix("-"), rows)
+    first = (name in _LARGEST_FIRST) is not key.startswith("-")
+    known = [row for row in rows if row.get(name) not in (None, "")]
+    known.sort(key=lambda row: _comparable(row[name]), reverse=first)
+    return [*known, *(row for row in rows if row.get(name) in (None, ""))]
+
+
+def _comparable(value: Any) -> tuple[int, float, str]:
+    if isinstance(value, (int, float)):
+        return (1, 0.0, "") if value != value else (0, float(value), "")
+    return (0, 0.0, str(value))
+
+
+def _fact_named(key: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    known = dict.fromkeys(name for row in rows for name in row)
+    for name in (_SPELLINGS.get(key, key), f"{METRICS}{key}"):
+        if name in known:
+            return name
+    words = [*_SPELLINGS, *(name.removeprefix(METRICS) for name in known)]
+    raise UserError(f"--sort: no job has '{key}'", remedy=did_you_mean(key, words) or f"there are: {', '.join(words)}")
+
+
+def _complete_forms(_ctx: Any, _param: Any, incomplete: str) -> list[str]:
+    return [form for form in FORMS if form.startswith(incomplete)]
+
+
+def _complete_keys(_ctx: Any, _param: Any, incomplete: str) -> list[str]:
+    words = dict.fromkeys([*_SPELLINGS, "state", "recipe", "name", "profile", "exit_code"])
+    return [word for word in words if word.startswith(incomplete)]

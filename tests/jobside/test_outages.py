@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -104,18 +105,71 @@ def test_a_job_that_is_stopped_and_continued_goes_on(tmp_path: Path):
     assert [(record.exit_code, record.received) for record in records(plan)] == [(0, "")]
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
-def test_on_a_full_disk_the_job_goes_on_and_its_record_fits(tmp_path: Path):
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of two megabytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True)
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+
+
+def left_in(plan) -> list[str]:
+    """What is kept for a last record, and drafts, that are still there."""
+    status = Path(JobLayout(plan.job_dir).status)
+    return [path.name for path in status.rglob("*") if path.name.startswith("spare") or path.suffix == ".tmp"]
+
+
+@pytest.mark.slow
+@needs_root
+def test_on_a_full_disk_the_job_goes_on_and_its_record_fits(tmp_path: Path, small_disk: Path):
+    plan = plan_for(small_disk, FILLS)
+    code, output = run_script(plan, tmp_path)
+    assert (code, output) == (5, "[rank0] 28\n")
+    (record,) = records(plan)
+    assert (record.exit_code, record.phase, record.lines) == (5, "command", 1)
+    assert left_in(plan) == []
+
+
+TAKES = """
+import os, sys, time
+file = os.open(os.environ["NEMOTRON_JOB_DIR"] + "/taken", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.close(1), os.close(2)
+while True:
+    try: os.write(file, b"x" * 512)
+    except OSError: open("full", "w").close()
+"""
+FILLED_BY_ANOTHER = """
+import os, subprocess, sys, time
+if os.environ.get("RANK", "0") == "0":
+    subprocess.Popen([sys.executable, "-c", os.environ["TAKES"]], start_new_session=True)
+    while not os.path.exists("full"): time.sleep(0.05)
+    print("full", flush=True)
+    raise SystemExit(5)
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+@needs_root
+@pytest.mark.parametrize("launch", ["direct", "torchrun"])
+def test_a_record_fits_though_others_take_at_once_what_becomes_free(
+    tmp_path: Path, small_disk: Path, torch_bin: Path, launch: str
+):
+    """As the other ranks' logs do. A rank's record is where its supervisor's note was."""
+    ranks = 2 if launch == "torchrun" else 1
+    plan = plan_for(small_disk, FILLED_BY_ANOTHER, launch=launch, processes=ranks, env={"TAKES": TAKES})
+    process = start_script(lay_out(plan), tmp_path, PATH=f"{torch_bin}:{os.environ['PATH']}", TMPDIR=str(tmp_path))
     try:
-        plan = plan_for(disk, FILLS)
-        code, output = run_script(plan, tmp_path)
-        assert (code, output) == (5, "[rank0] 28\n")
+        code = process.wait(300)
         (record,) = records(plan)
-        assert (record.exit_code, record.phase, record.lines) == (5, "command", 1)
-        assert not [path for path in Path(JobLayout(plan.job_dir).status).iterdir() if path.name.startswith("spare")]
     finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
+        processes.kill_all(plan.job_dir, process.pid)
+    assert (code, record.exit_code, record.phase) == (5, 5, "command")
+    assert record.rank == (0 if launch == "torchrun" else None)
+    assert record.lines == 1
+    assert left_in(plan) == []

@@ -6,7 +6,6 @@ import time
 from nemo_runspec.jobside import artifacts, secrets
 from nemo_runspec.jobside.exit_status import Ended
 from nemo_runspec.jobside.gates import Failure
-from nemo_runspec.jobside.records import remove
 from nemo_runspec.jobside.text import say
 
 MYPY = False
@@ -56,7 +55,6 @@ def finish(node: "NodeRun", ended: Ended) -> int:
     reason = ended.reason or _reason(node, ended)
     if reason:
         say("%s (exit code %d)" % (reason, code))
-    remove(node.status.file("spare-%d" % node.job.task))
     well = code == 0 and node.received in ("", "USR1", "USR2")
     if well:
         _publish(node)
@@ -65,6 +63,7 @@ def finish(node: "NodeRun", ended: Ended) -> int:
         blamed = node.job.node if ended.blames is None else ended.blames
         node.gates.fail(code, reason or "node %d failed%s" % (node.job.node, failed), blamed)
     _write(node, ended, reason)
+    node.give_room_back()
     if node.job.task == 0 and not node.job.has("requeues") and node.job.has("secrets_file"):
         secrets.forget(node.job.secrets)
     if node.job.has("ends_all"):
@@ -106,7 +105,7 @@ def _write(node: "NodeRun", ended: Ended, reason: str) -> None:
     }
     record.update(node.given())
     try:
-        node.status.write(node.job.marker, record)
+        node.status.write(node.job.marker, record, node.status.file(node.room))
     except OSError as error:
         say("how this node ended cannot be written down: %s" % (error.strerror or error))
 

@@ -36,6 +36,7 @@ class Gates:
     Args:
         path: of the folder. `task`: this one's number; `tasks`: how many there are.
         patience: seconds that a barrier waits for the others.
+        room: name of the file that may become what `fail` writes, see `Folder.keep_room`.
     """
 
     def __init__(self, path: str, task: int, tasks: int, patience: int) -> None:
@@ -43,6 +44,7 @@ class Gates:
         self.task = task
         self.tasks = tasks
         self.patience = patience
+        self.room = "spare.%d" % task
 
     def say(self, name: str) -> None:
         """Says that this task has come as far as `name`. Raises `Failure`."""
@@ -98,7 +100,8 @@ class Gates:
     def fail(self, exit_code: int, reason: str, node: int) -> None:
         """Tells the others that this task has failed."""
         try:
-            self.folder.write("failed.%d" % self.task, {"exit_code": exit_code, "reason": reason, "node": node})
+            failed = {"exit_code": exit_code, "reason": reason, "node": node}
+            self.folder.write("failed.%d" % self.task, failed, self.folder.file(self.room))
         except OSError:
             return  # they find out by the job's end
 

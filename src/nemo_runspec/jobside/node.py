@@ -43,6 +43,7 @@ class NodeRun:
         self.status = Folder(job.status)
         self.gates = Gates(job.gates, job.task, job.tasks, job.seconds("NEMOTRON_BARRIER_SECONDS", 3600))
         self.ranks = Ranks(self.status, self.gates.folder, job.first_rank, job.ranks)
+        self.room = "spare-%d" % job.task
         self.phase = "start"
         self.received = ""
         self.started = time.time()
@@ -65,7 +66,9 @@ class NodeRun:
         if self.job.has("ends_all"):
             self.gates.say("here")
         self.begun = self._mark_begin()
-        self.status.keep_room("spare-%d" % self.job.task)
+        self.status.keep_room(self.room)
+        if self.job.tasks > 1:
+            self.gates.folder.keep_room(self.gates.room)
         if self.job.task == 0 and self.job.restarts > 0:
             say("attempt " + _of_most(self.job.restarts + 1, os.environ.get("NEMOTRON_ATTEMPTS", "")))
         for name in self.job.early:
@@ -193,6 +196,11 @@ class NodeRun:
     def given(self) -> "Dict[str, int]":
         """What its ranks have given to the log, see `Ranks.given`: that of its own rank needs no room on a disk."""
         return self.ranks.given() if self._rank is None else self._rank.given()
+
+    def give_room_back(self) -> None:
+        """What was kept for the last records."""
+        remove(self.status.file(self.room))
+        remove(self.gates.folder.file(self.gates.room))
 
     def _note(self, found: signals.Signal) -> None:
         """For the record: the first stop, else the first signal."""

@@ -46,18 +46,18 @@ class RankRun:
         """Starts to pass its output on."""
         self._output.start()
 
-    def conclude(self, child: "Child") -> None:
-        """Writes down how its command has ended, then passes its last lines on."""
+    def conclude(self, child: "Child", room: str = "") -> None:
+        """Writes down how its command has ended, then passes its last lines on. `room`: as for `Folder.write`."""
         ended = time.time()
         self._write(child, ended)
         self._output.wait(_LAST_LINES)
-        self._write(child, ended)
+        self._write(child, ended, room)
 
     def given(self) -> "Dict[str, int]":
         """What it has given to the log: `lines`, `size` in bytes, and `lost`, lines that could not be written."""
         return {"lines": self._output.lines, "size": self._output.size, "lost": self._output.lost}
 
-    def _write(self, child: "Child", ended: float) -> None:
+    def _write(self, child: "Child", ended: float, room: str = "") -> None:
         record: "Dict[str, object]" = {
             "rank": self.number,
             "exit_code": child.exit_code,
@@ -67,7 +67,7 @@ class RankRun:
         }
         record.update(self.given())
         try:
-            self._status.write("rank-%d" % self.number, record)
+            self._status.write("rank-%d" % self.number, record, room)
         except OSError:
             return  # the node's own record has what the launcher says
 
@@ -99,7 +99,7 @@ def supervise(job: "JobTask", script: str) -> int:
         if found is not None and _is_for_command(job, found, heard):
             delivery.tell(found.number)
         delivery.go_on()
-    rank.conclude(child)
+    rank.conclude(child, gates.file("rank.%d" % number))  # nobody asks for its supervisor any more
     return child.exit_code
 
 

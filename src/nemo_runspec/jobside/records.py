@@ -4,6 +4,7 @@
 owner of the job's folder, who reads it on the host.
 """
 
+import errno
 import os
 
 from nemo_runspec.jobside import values
@@ -14,8 +15,9 @@ if MYPY:
 
     Record = Dict[str, Any]
 
-_SPARE = 8192
-"""Bytes that are kept back for a node's last record, on a disk that the job fills."""
+_ROOM = 8192
+"""Bytes that are kept for a last record, on a disk that the job fills."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Folder:
@@ -36,22 +38,43 @@ class Folder:
         """Makes the folder where it is not there. Raises `OSError`."""
         os.makedirs(self.path, 0o700, exist_ok=True)
 
-    def write(self, name: str, record: "Record") -> None:
-        """Writes a record. Raises `OSError`; nothing has changed then."""
-        self.write_text(name, values.write(record) + "\n")
+    def write(self, name: str, record: "Record", room: str = "") -> None:
+        """Writes a record. Raises `OSError`; nothing has changed then.
+
+        Args:
+            room: a file beside it that becomes this record where the disk is full, see `keep_room`.
+        """
+        text = values.write(record) + "\n"
+        try:
+            self.write_text(name, text)
+        except OSError as error:
+            if error.errno not in _FULL or not room:
+                raise
+            self._write_into(room, name, text)
 
     def write_text(self, name: str, text: str = "") -> None:
         """Writes a text, whole or not at all. Raises `OSError`."""
-        file = self.file(name)
-        draft = "%s.%d.tmp" % (file, os.getpid())
+        draft = "%s.%d.tmp" % (self.file(name), os.getpid())
         try:
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as stream:
-                stream.write(text.encode("utf-8", "surrogateescape"))
-            self.hand_over(draft)
-            os.replace(draft, file)
+            self._put(draft, os.O_CREAT | os.O_TRUNC, name, text)
         except OSError:
             remove(draft)
             raise
+
+    def _write_into(self, room: str, name: str, text: str) -> None:
+        """As `write_text`, into the blocks that a file has: what it gave back, others could take first."""
+        try:
+            self._put(room, 0, name, text)
+        except OSError:  # of a file system that writes nothing where it stood before
+            remove(room)
+            self.write_text(name, text)
+
+    def _put(self, draft: str, flags: int, name: str, text: str) -> None:
+        with open(os.open(draft, os.O_WRONLY | os.O_CLOEXEC | flags, 0o600), "wb") as stream:
+            stream.write(text.encode("utf-8", "surrogateescape"))
+            stream.truncate()
+        self.hand_over(draft)
+        os.replace(draft, self.file(name))
 
     def note(self, name: str, text: str = "") -> bool:
         """As `write_text`; whether it could be. For what a job can do without."""
@@ -100,8 +123,8 @@ class Folder:
             return  # a file server may refuse it
 
     def keep_room(self, name: str) -> None:
-        """Keeps room back for a last record; `remove` gives it back."""
-        self.note(name, " " * (_SPARE - 1) + "\n")
+        """Keeps room for a last record; `remove` gives it back. Random, as file systems compress."""
+        self.note(name, os.urandom(_ROOM // 2).hex())
 
 
 def remove(file: str) -> bool:

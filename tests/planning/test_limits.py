@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from support import ENV_TOML
 
 import nemo_runspec
+from nemo_runspec.backends.lepton.shape_names import gpus_in
 from nemo_runspec.duration import hours
 from nemo_runspec.planning.limits import gpu_hours
 
@@ -57,6 +58,79 @@ def test_what_a_plan_may_cost(project, env, cost):
     overrides = [f"run.env.{key}={value!r}" for key, value in env.items()]
     plan = nemo_runspec.plan("nano3/pretrain", config="tiny", profile="my-cluster", overrides=overrides)
     assert gpu_hours(plan) == (None if cost is None else pytest.approx(cost))
+
+
+LEPTON = 'executor = "lepton"\ncontainer_image = "a/b:1"\nnemo_run_dir = "/mnt/x"\n'
+RUNAI = """executor = "dgxcloud"
+container_image = "a/b:1"
+base_url = "https://runai.example.com/api/v1"
+client_id = "me"
+client_secret = "${oc.env:RUNAI_SECRET,given}"
+project_name = "ours"
+pvc_nemo_run_dir = "/vol/runs"
+pvcs = [{ claimName = "vol", path = "/vol" }]
+"""
+DOCKER = 'executor = "docker"\ncontainer_image = "a/b:1"\n'
+PARTS = "custom_spec = { compute = { %s } }"
+
+
+@pytest.mark.parametrize(
+    ("profile", "gpus"),
+    [
+        (LEPTON + 'resource_shape = "gpu.8xh100-sxm"', 16),
+        (LEPTON + 'resource_shape = "gpu.8xh100-sxm"\ngpus_per_node = 4', 16),
+        (LEPTON + 'resource_shape = "gpu.0.5xh200"', 2),
+        (LEPTON + 'resource_shape = "gpu.a10.6xlarge"', 2),
+        (LEPTON + 'resource_shape = "cpu.small"', 0),
+        (LEPTON + 'resource_shape = "our-large-one"', None),
+        (LEPTON + 'resource_shape = "our-large-one"\ngpus_per_node = 4', 8),
+        (LEPTON + 'custom_spec = { resource_shape = "gpu.2xa100-80gb" }', 4),
+        (LEPTON + "gpus_per_node = 8", 16),
+        (LEPTON, 0),
+        (RUNAI + "gpus_per_node = 8", 16),
+        (RUNAI + PARTS % "gpuDevicesRequest = 4", 8),
+        (RUNAI + PARTS % 'gpuRequestType = "portion", gpuPortionRequest = 0.5', 2),
+        (RUNAI + PARTS % 'extendedResources = [{ resource = "nvidia.com/gpu-x", quantity = "1" }]', None),
+        (RUNAI, 0),
+        (DOCKER + "gpus_per_node = 8", 8),
+        (DOCKER + "num_gpus = -1", None),
+        (DOCKER + 'runtime = "nvidia"', None),
+        (DOCKER + 'runtime = "nvidia"\ngpus_per_node = 2', 2),
+        (DOCKER, 0),
+    ],
+)
+def test_gpus_are_counted_whatever_asks_for_them_and_a_ceiling_refuses_what_is_not_known(
+    project, nemotron, profile, gpus
+):
+    """The same number in the page, the JSON and the ceiling; `gpus_per_node` is the recipe's none."""
+    nodes = "" if "docker" in profile else "nodes = 2\n"
+    project.write("env.toml", f"[it]\n{nodes}{profile}\n")
+    project.write("job.py", "print('x')\n")
+    words = ("run", "./job.py", "--run" if "docker" in profile else "--batch", "it", "--dry-run")
+    (cost,) = (line for line in nemotron(*words).succeeds().out.splitlines() if line.startswith("cost"))
+    assert ("GPUs unknown," if gpus is None else f"{gpus} GPU") in cost
+    limit = {None: "GPU-hours unknown", 0: "at most 0.0 GPU-hours"}.get(gpus, "no limit")
+    assert cost.endswith(limit)
+    assert nemotron(*words, "--json").json["gpu_hours"] == (0 if gpus == 0 else None)
+    project.write("env.toml", f"[it]\n{nodes}max_gpu_hours = 5\n{profile}\n")
+    if gpus == 0:
+        nemotron(*words).succeeds()
+    elif gpus is None:
+        key = "num_gpus" if "docker" in profile else "gpus_per_node"
+        said = (
+            "an unknown number of GPU-hours (GPUs unknown x no time limit)",
+            f"say how many GPUs there are, such as run.env.{key}=8; or run.env.max_gpu_hours=null takes",
+        )
+        nemotron(*words).refuses(*said)
+    else:
+        nemotron(*words).refuses(f"GPU-hours without a limit ({gpus} GPUs x no time limit)")
+
+
+def test_the_names_of_leptons_own_list_all_say_how_many_gpus_there_are():
+    config = pytest.importorskip("leptonai.config")
+    found = {name: gpus_in(name) for name in config.VALID_SHAPES}
+    assert set(found.values()) == {0, 1, 2, 4, 8}
+    assert all((count == 0) == name.startswith("cpu.") for name, count in found.items())
 
 
 @pytest.fixture

@@ -74,23 +74,29 @@ def too_many_gpu_hours(
     cost = _cost(target, resources)
     if cost.gpu_hours is not None and cost.gpu_hours <= ceiling:
         return None
-    amount = "GPU-hours without a limit" if cost.gpu_hours is None else f"{cost.gpu_hours:,.1f} GPU-hours"
     return UserError(
-        f"the plan may use {amount} ({_shape(resources, cost)}); the profile allows {ceiling:,}",
+        f"the plan may use {_amount(cost)} ({_shape(resources, cost)}); the profile allows {ceiling:,}",
         where=source.place() if source else None,
-        remedy=f"ask for less, or raise it for this run: {_raised(env, cost)}",
+        remedy=_remedy(env, target, cost),
     )
 
 
+def _amount(cost: Cost) -> str:
+    if cost.gpus is None:
+        return "an unknown number of GPU-hours"
+    return "GPU-hours without a limit" if cost.gpu_hours is None else f"{cost.gpu_hours:,.1f} GPU-hours"
+
+
 def _shape(resources: Resources, cost: Cost) -> str:
-    gpus = "an unknown number of GPUs" if cost.gpus is None else f"{cost.gpus} GPUs"
+    gpus = "GPUs unknown" if cost.gpus is None else f"{cost.gpus} GPUs"
     runs = f" x {cost.runs} runs" if cost.runs > 1 else ""
     return f"{gpus}{runs} x {resources.time or 'no time limit'}"
 
 
-def _raised(env: Mapping[str, Any], cost: Cost) -> str:
+def _remedy(env: Mapping[str, Any], target: Target, cost: Cost) -> str:
+    away = "run.env.max_gpu_hours=null takes the ceiling away"
     if cost.gpu_hours is not None:
-        return f"run.env.max_gpu_hours={int(cost.gpu_hours) + 1}"
-    if cost.gpus is not None and "time" in env:
-        return "run.env.time=HH:MM:SS"
-    return "run.env.max_gpu_hours=null takes the ceiling away"
+        return f"ask for less, or raise it for this run: run.env.max_gpu_hours={int(cost.gpu_hours) + 1}"
+    if cost.gpus is None:
+        return f"say how many GPUs there are, such as run.env.{target.gpus_key}=8; or {away}"
+    return "ask for less, or raise it for this run: " + ("run.env.time=HH:MM:SS" if "time" in env else away)

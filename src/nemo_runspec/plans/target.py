@@ -42,8 +42,11 @@ class Target:
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
 
+    gpus_key = "gpus_per_node"
+    """The key that says how many GPUs there are, where nothing else does."""
+
     def gpus(self, resources: Resources) -> int | None:
-        """GPUs of the whole job; None where that is not known."""
+        """GPUs of the whole job at most, whatever asks for them; None where that is not known."""
         return resources.nodes * resources.gpus_per_node
 
     def runs(self) -> int:

@@ -173,6 +173,10 @@ class CloudTarget(Target):
         """What the job's spec mounts, `custom_spec` included. Each platform has its own."""
         raise NotImplementedError
 
+    def runs(self) -> int:
+        """As `Target.runs`: once more per retry."""
+        return 1 + self.retries
+
     def merged(self, spec: Mapping[str, Any]) -> Merged:
         """A spec with `custom_spec` in it."""
         return merge(spec, self.custom_spec, self.spec_lists)

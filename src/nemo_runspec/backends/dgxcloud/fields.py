@@ -13,17 +13,18 @@ from typing import Any, ClassVar
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.cloud.fields import NEMO_RUN_ALONE, CloudTarget, cloud_keys, make_cloud_target, text_argument
 from nemo_runspec.backends.cloud.request import CreateRequest
-from nemo_runspec.backends.dgxcloud.payload import LISTS, VARIABLES, make_request, mounts_of, target_spec
+from nemo_runspec.backends.dgxcloud.payload import LISTS, VARIABLES, gpus_asked, make_request, mounts_of, target_spec
 from nemo_runspec.errors import Unfilled, UserError
 from nemo_runspec.field import Field, argument, plain
 from nemo_runspec.paths import below
-from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.model import Plan, Resources
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import HIDDEN, is_secret_variable
 from nemo_runspec.s3_names import lacking
 from nemo_runspec.toml import as_toml
 from nemo_runspec.transport.loopback import require_tls
+from nemo_runspec.transport.reading import count, table
 
 _ODD: Mapping[str, str] = {
     "schedulerName": "run:ai's API (2.24) has no such key and may refuse the workload",
@@ -110,6 +111,13 @@ class DgxCloudTarget(CloudTarget):
     def request(self, plan: Plan) -> CreateRequest:
         """As `CloudTarget.request`."""
         return make_request(self, plan)
+
+    def gpus(self, resources: Resources) -> int | None:
+        """As `Target.gpus`: what the spec asks for, `custom_spec` included; a part of a device is one."""
+        spec = self.merged(target_spec(self, resources.nodes, resources.gpus_per_node)).spec
+        pods = (count(spec.get("numWorkers")) or 0) + 1
+        each = gpus_asked(table(spec.get("compute")))
+        return None if each is None else pods * each
 
     def spec_mounts(self) -> tuple[StorageMount, ...]:
         """As `CloudTarget.spec_mounts`."""

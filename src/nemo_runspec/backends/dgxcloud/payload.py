@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.backends.cloud.request import UPLOAD, CreateRequest
 from nemo_runspec.placeholders import Placeholder
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
+from nemo_runspec.transport.reading import count
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
@@ -93,6 +94,19 @@ def base_spec(
     if nodes > 1:
         spec |= {"distributedFramework": framework, "numWorkers": nodes - 1}
     return spec
+
+
+def gpus_asked(compute: Mapping[str, Any]) -> int | None:
+    """GPUs of a pod with these resources at most, a part of one counted as one; None where that is not known."""
+    if any("gpu" in str(each).lower() for each in tables(compute.get("extendedResources"))):
+        return None
+    if "gpuDevicesRequest" in compute:
+        return count(compute["gpuDevicesRequest"])
+    return 1 if any(compute.get(key) for key in _PARTS) else 0
+
+
+_PARTS = ("gpuRequestType", "gpuPortionRequest", "gpuMemoryRequest")
+"""By which a pod asks for a part of a device: of one, unless it says of how many."""
 
 
 def claim_entry(claim: Mapping[str, Any]) -> Spec:

@@ -114,9 +114,17 @@ class DockerTarget(Target):
     unfilled: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    gpus_key = "num_gpus"
+
     def gpus(self, resources: Resources) -> int | None:
-        """GPUs the container sees; None for all of the machine's, and where docker-py's own argument asks for them."""
+        """GPUs the container sees; None for all of the machine's, and where docker-py's own argument asks for them.
+
+        NVIDIA's runtime gives a container those that its image's NVIDIA_VISIBLE_DEVICES names, unless it is asked for
+        some.
+        """
         if self.num_gpus == -1 or "device_requests" in self.additional_kwargs:
+            return None
+        if self.runtime == "nvidia" and not self.num_gpus:
             return None
         return self.num_gpus or 0
 

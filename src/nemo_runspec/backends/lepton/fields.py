@@ -21,11 +21,14 @@ from nemo_runspec.backends.cloud.fields import (
 from nemo_runspec.backends.cloud.request import CreateRequest
 from nemo_runspec.backends.lepton import rules
 from nemo_runspec.backends.lepton.payload import LISTS, VARIABLES, make_request, make_spec
+from nemo_runspec.backends.lepton.shape_names import gpus_in
 from nemo_runspec.errors import Unfilled
 from nemo_runspec.field import SAME_NAME, Field, argument, key
-from nemo_runspec.plans.model import Plan
+from nemo_runspec.placeholders import Placeholder
+from nemo_runspec.plans.model import Plan, Resources
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
 from nemo_runspec.profiles.common import adopt
+from nemo_runspec.transport.reading import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,15 @@ class LeptonTarget(CloudTarget):
     def request(self, plan: Plan) -> CreateRequest:
         """As `CloudTarget.request`."""
         return make_request(self, plan)
+
+    def gpus(self, resources: Resources) -> int | None:
+        """As `Target.gpus`: those of the shape, where one is named, whatever the profile says besides."""
+        spec = self.merged(make_spec(self, resources.nodes, (), ())).spec
+        shape, pods = spec["resource_shape"], count(spec.get("completions")) or resources.nodes
+        if isinstance(shape, Placeholder):
+            return pods * resources.gpus_per_node
+        named = gpus_in(shape)
+        return (pods * resources.gpus_per_node or None) if named is None else pods * named
 
     def spec_mounts(self) -> tuple[StorageMount, ...]:
         """As `CloudTarget.spec_mounts`, with the node group's volume where it is mounted besides."""

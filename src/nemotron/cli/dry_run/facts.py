@@ -92,12 +92,13 @@ def travel(plan: Plan, width: int | None = None) -> list[str]:
 def cost(plan: Plan, width: int | None = None) -> list[str]:
     """The shape of the job, and its GPU-hours at most."""
     resources, most = plan.resources, cost_of(plan)
-    gpus = "GPUs unknown" if most.gpus is None else count(most.gpus, "GPU")
+    gpus = "GPUs unknown" if most.gpus is None else f"{count(most.gpus, 'GPU')} in all"
     processes = "1 process" if resources.nproc_per_node == 1 else f"{resources.nproc_per_node} processes"
-    shape = f"{count(resources.nodes, 'node')}, {gpus} in all, {processes} per node"
+    shape = f"{count(resources.nodes, 'node')}, {gpus}, {processes} per node"
     runs = f", {most.runs} runs" if most.runs > 1 else ""
     limit = f", {resources.time}" if resources.time else ""
-    total = "no limit" if most.gpu_hours is None else f"at most {most.gpu_hours:,.1f} GPU-hours"
+    unknown = "GPU-hours unknown" if most.gpus is None else "no limit"
+    total = unknown if most.gpu_hours is None else f"at most {most.gpu_hours:,.1f} GPU-hours"
     first, *rest = folded(f"{shape}{runs}{limit}: {total}", width)
     return [f"{paint('cost', 'bold')}{first}", *rest]
 

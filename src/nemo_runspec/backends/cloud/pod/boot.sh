@@ -87,7 +87,7 @@ checkout() {
 part() {
   kind=$1 sha=$2 to=$t way=$4
   file=$pool/$sha.tar.gz
-  [ "$kind" != code ] || to=$t/code
+  [ $kind != code ] || to=$t/code
   try mkdir -p "$to"
   shift 5
   case $way in

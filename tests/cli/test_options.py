@@ -240,7 +240,8 @@ def test_env_commands(project, nemotron):
     out = nemotron("env", "list").succeeds().out
     assert "base-slurm" in out
     rows = {row["name"]: row for row in nemotron("env", "list", "--json").json["profiles"]}
-    assert rows["my-cluster"] == {"name": "my-cluster", "executor": "slurm", "extends": "base-slurm", "error": ""}
+    found = {"name": "my-cluster", "executor": "slurm", "extends": "base-slurm", "error": ""}
+    assert rows["my-cluster"] == {**found, "file": str(project.env_file)}
     shown = nemotron("env", "show", "my-cluster").succeeds().out
     assert "env.toml:11 [base-slurm] via extends" in shown
     assert "env_vars.NCCL_DEBUG" in shown

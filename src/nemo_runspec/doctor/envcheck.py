@@ -102,10 +102,11 @@ def _strays(env: EnvFile) -> list[UserError]:
     return [
         UserError(
             f"'{key}' stands outside any section",
-            where=f"{env.shown}:{env.lines.get((key,), 1)}",
+            where=f"{file.shown}:{file.lines.get((key,), 1)}",
             remedy=f"put it under a profile: [my-cluster] above {key} = …",
         )
-        for key in env.strays
+        for file in env.files
+        for key in file.strays
     ]
 
 

@@ -9,6 +9,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends.machine import GIT, SSH, UV, own_folder, program, python, room
 from nemo_runspec.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
+from nemo_runspec.text import count
 
 
 def here() -> Iterator[Check]:
@@ -24,21 +25,21 @@ def here() -> Iterator[Check]:
 def env_file() -> Iterator[Check]:
     """The env file in force: found, readable, and nothing wrong with it."""
     from nemo_runspec.doctor.envcheck import check_env_file
-    from nemo_runspec.profiles.envfile import load_env_file
     from nemo_runspec.profiles.find import DEFAULT_NAME, find_env_file
+    from nemo_runspec.profiles.load import load_env_files
 
     try:
-        path = find_env_file()
-        if path is None:
-            begin = f"begin with: nemotron env example > {DEFAULT_NAME}; plain local runs need none"
+        env = load_env_files(find_env_file())
+        if env is None:
+            begin = "begin with: nemotron init; plain local runs need none"
             yield skipped(DEFAULT_NAME, f"none from {Path.cwd()} upwards", begin)
             return
-        env = load_env_file(path)
         report = check_env_file(env)
     except UserError as error:
         yield of_error(DEFAULT_NAME, error)
         return
-    seen = f"{path}: {report.profiles} profile{'' if report.profiles == 1 else 's'}"
+    files = " and ".join(str(file.path) for file in env.files)
+    seen = f"{files}: {count(report.profiles, 'profile')}"
     if report.errors:
         yield failed(DEFAULT_NAME, f"{seen}, {len(report.errors)} wrong", "nemotron env check names each")
     elif report.warnings:

@@ -257,7 +257,7 @@ class _Builder:
     def _origin(self, bundle: Bundle) -> Origin:
         env_file, choice = self.request.env_file, self.choice
         config = choice.folder / f"{choice.name}.yaml" if choice else None
-        return Origin(self.request.folder, env_file.path if env_file else None, config, bundle)
+        return Origin(self.request.folder, env_file.path if env_file and not env_file.users else None, config, bundle)
 
     def _git_dir(self) -> Path:
         """Where repositories are cloned: `[cache] git_dir`, else below nemotron's own folder."""

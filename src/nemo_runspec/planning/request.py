@@ -13,8 +13,8 @@ from nemo_runspec.planning.given import GivenVariable
 from nemo_runspec.planning.planned import PlanRequest
 from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import MODES
-from nemo_runspec.profiles.envfile import EnvFile, load_env_file
-from nemo_runspec.profiles.load import env_file_in_force, load_profile
+from nemo_runspec.profiles.envfile import EnvFile
+from nemo_runspec.profiles.load import env_file_in_force, load_env_files, load_profile
 from nemo_runspec.profiles.profile import Profile
 
 
@@ -52,7 +52,7 @@ def plan_request(
     if profile is not None:
         loaded, env = load_profile(_text("profile", profile), path)
     else:
-        env = load_env_file(path) if path else env_file_in_force()
+        env = load_env_files(path) if path else env_file_in_force()
     return PlanRequest(
         found, chosen, loaded, env, mode, *given, folder=folder, labels=labels or Labels(), variables=tuple(variables)
     )

@@ -1,9 +1,12 @@
-"""One `env.toml`, read: its sections with the line of every key, and its profiles with `extends` followed."""
+"""One `env.toml`, read: its sections with the line of every key, and its profiles with `extends` followed.
+
+The user's own file may lie below it: sections that it alone has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,7 @@ class EnvFile:
         path: the file; `shown`: how it is named to the user.
         sections: section name → table, system sections included; `strays`: top-level keys outside any section.
         lines: key path → 1-based line.
+        users: whether it is the user's own, of no project. `below`: the user's own below it, None for none.
         merged: executor and section → what `profile.resolve_profile` has made of it, for those that extend it.
     """
 
@@ -43,6 +47,8 @@ class EnvFile:
     sections: Mapping[str, dict[str, Any]]
     strays: tuple[str, ...]
     lines: Mapping[KeyPath, int]
+    users: bool = False
+    below: EnvFile | None = None
     merged: dict[tuple[str, str], MergedProfile] = field(default_factory=dict, compare=False, repr=False)
     _chains: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -51,6 +57,31 @@ class EnvFile:
         """Names of the profiles, in file order."""
         return [name for name in self.sections if name not in SYSTEM_SECTIONS]
 
+    @property
+    def files(self) -> tuple[EnvFile, ...]:
+        """The file, then the user's own below it."""
+        return (self,) if self.below is None else (self, self.below)
+
+    @property
+    def shown_all(self) -> str:
+        """All of them, for a person."""
+        return " and ".join(file.shown for file in self.files)
+
+    def file_of(self, section: str) -> EnvFile:
+        """The file that a section stands in."""
+        below = self.below
+        return below if below is not None and self.sections.get(section) is below.sections.get(section, ()) else self
+
+    def above(self, users: EnvFile) -> EnvFile:
+        """The same file with the user's own below it: of a section that both have, this one's counts, and whole."""
+        return replace(
+            self,
+            sections={**self.sections, **{k: v for k, v in users.sections.items() if k not in self.sections}},
+            below=users,
+            merged={},
+            _chains={},
+        )
+
     def where(self, *path: str) -> str:
         """`file:line [section]` of a key, or of the nearest table above it."""
         return self.source(*path).place()
@@ -58,8 +89,9 @@ class EnvFile:
     def source(self, section: str, *path: str, inherited: bool = False) -> Source:
         """The `Source` of a key of a section; inside inline tables the line of the key that holds them."""
         keys: KeyPath = (section, *path)
-        line = next((self.lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in self.lines), None)
-        return Source(Layer.PROFILE, self.shown, line, section, inherited)
+        file = self.file_of(section)
+        line = next((file.lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in file.lines), None)
+        return Source(Layer.PROFILE, file.shown, line, section, inherited)
 
     def system(self, section: str) -> dict[str, Any]:
         """A system section, empty where the file has none."""
@@ -81,12 +113,12 @@ class EnvFile:
         """Raises `UserError` unless `name` is a profile of this file."""
         if name in SYSTEM_SECTIONS:
             raise UserError(
-                f"'{name}' is a system section of {self.shown}, not a profile",
+                f"'{name}' is a system section of {self.file_of(name).shown}, not a profile",
                 where=self.where(name) if name in self.sections else self.shown,
                 remedy=self._offer(name),
             )
         if name not in self.sections:
-            raise UserError(f"no profile '{name}' in {self.shown}", where=self.shown, remedy=self._offer(name))
+            raise UserError(f"no profile '{name}' in {self.shown_all}", where=self.shown, remedy=self._offer(name))
 
     def _offer(self, name: str) -> str:
         near = did_you_mean(name, self.profiles)
@@ -128,14 +160,17 @@ class EnvFile:
             raise UserError(f"profile '{child}' extends the system section '{parent}', not a profile", where=where)
         if parent not in self.sections:
             raise UserError(
-                f"profile '{child}' extends '{parent}', which {self.shown} does not have",
+                f"profile '{child}' extends '{parent}', which {self.shown_all} does not have",
                 where=where,
                 remedy=did_you_mean(parent, self.profiles),
             )
 
 
-def load_env_file(path: Path) -> EnvFile:
+def load_env_file(path: Path, *, users: bool = False) -> EnvFile:
     """Reads an env file.
+
+    Args:
+        users: whether it is the user's own, of no project.
 
     Raises:
         UserError: unreadable or not TOML, with file and line.
@@ -144,4 +179,4 @@ def load_env_file(path: Path) -> EnvFile:
     document, text = read_toml(path, shown)
     sections = {name: value for name, value in document.items() if isinstance(value, dict)}
     strays = tuple(name for name in document if name not in sections)
-    return EnvFile(path, shown, sections, strays, key_lines(text))
+    return EnvFile(path, shown, sections, strays, key_lines(text), users)

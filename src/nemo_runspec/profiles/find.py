@@ -1,4 +1,6 @@
-"""Which `env.toml` is used: `NEMOTRON_ENV_FILE`, else the nearest `env.toml` up to the project root."""
+"""Which `env.toml` is used: `NEMOTRON_ENV_FILE`, else the nearest `env.toml` up to the project root; and below it the
+user's own, `$XDG_CONFIG_HOME/nemotron/env.toml`, else `~/.config/nemotron/env.toml`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import os
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.paths import expanded
+from nemo_runspec.paths import expanded, user_home
 from nemo_runspec.trust import check, searched
 
 ENV_VARIABLE = "NEMOTRON_ENV_FILE"
@@ -40,3 +42,22 @@ def find_env_file(start: Path | None = None) -> Path | None:
             remedy=f"unset {ENV_VARIABLE} to use the nearest {DEFAULT_NAME}, or correct the path",
         )
     return found
+
+
+def user_path() -> Path:
+    """Where the user's own env file is, or would be. A relative `XDG_CONFIG_HOME` does not count."""
+    named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return (named if named.is_absolute() else user_home() / ".config") / "nemotron" / DEFAULT_NAME
+
+
+def find_user_file() -> Path | None:
+    """The user's own env file, None where there is none.
+
+    Raises:
+        UserError: it is not obeyed, as somebody else may have written it.
+    """
+    path = user_path()
+    if not path.is_file():
+        return None
+    check(path, "env file")
+    return path

@@ -76,8 +76,9 @@ def resolve_profile(env: EnvFile, name: str) -> Profile:
     values, missing = _resolve(joined.values, sources, fields, name)
     problems += missing or _type_problems(values, sources, fields)
     if problems:
-        raise one_or_all(f"profile '{name}' of {env.shown} has", problems)
-    return Profile(name, env.path, env.shown, chain, executor, values, sources, tuple(warnings))
+        raise one_or_all(f"profile '{name}' of {env.file_of(name).shown} has", problems)
+    file = env.file_of(name)
+    return Profile(name, file.path, file.shown, chain, executor, values, sources, tuple(warnings))
 
 
 def _joined(env: EnvFile, chain: tuple[str, ...], fields: FieldSet) -> MergedProfile:
@@ -117,7 +118,7 @@ def system_section(env: EnvFile, name: str) -> dict[str, Any]:
 
     values: dict[str, Any] = resolve_value(env.system(name), report)
     if problems:
-        raise one_or_all(f"[{name}] of {env.shown} has", problems)
+        raise one_or_all(f"[{name}] of {env.file_of(name).shown} has", problems)
     return values
 
 

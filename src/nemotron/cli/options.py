@@ -34,9 +34,15 @@ class OptionSpec:
 RECIPE_OPTIONS: tuple[OptionSpec, ...] = (
     OptionSpec("--config", "-c", "NAME|PATH", "A config of this recipe, or a YAML file.", complete.configs),
     OptionSpec(
-        "--run", "-r", "PROFILE", "Run on this profile and stay attached until it has ended.", complete.profiles
+        "--run",
+        "-r",
+        "PROFILE",
+        "Run on this profile, else NEMOTRON_PROFILE, and stay attached until it has ended.",
+        complete.profiles,
     ),
-    OptionSpec("--batch", "-b", "PROFILE", "Submit to this profile and return.", complete.profiles),
+    OptionSpec(
+        "--batch", "-b", "PROFILE", "Submit to this profile, else NEMOTRON_PROFILE, and return.", complete.profiles
+    ),
     OptionSpec("--dry-run", "-d", None, "Show the plan on a page: what is missing, what decides, what is sent."),
     OptionSpec("--full", None, None, "With --dry-run: show everything, every value and every text."),
     OptionSpec("--script", None, None, "With --dry-run: show only the text that the platform gets, as for sbatch."),

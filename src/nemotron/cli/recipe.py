@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nemo_runspec.catalog import Recipe
+from nemotron.cli.bare import with_profile
 from nemotron.cli.click import Context
 from nemotron.cli.command import OneCommand
 from nemotron.cli.options import read_invocation, recipe_parameters
@@ -25,7 +26,8 @@ class PassthroughCommand(OneCommand):
             args, after = args[:cut], args[cut + 1 :]
         ctx.meta[ARGS] = tuple(after)
         ctx.meta[SCRIPT_ARGUMENTS] = tuple(after)
-        return super().parse_args(ctx, [word for text in args for word in self._apart(text)])
+        apart = [word for text in args for word in self._apart(text)]
+        return super().parse_args(ctx, apart if ctx.resilient_parsing else with_profile(apart))
 
     def _apart(self, text: str) -> list[str]:
         """`-c=NAME` as it looks: Click takes the `=` for a part of the value."""

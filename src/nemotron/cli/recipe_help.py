@@ -10,7 +10,6 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.regular import read_regular
-from nemo_runspec.source import display_path
 
 if TYPE_CHECKING:
     from rich.panel import Panel
@@ -100,21 +99,19 @@ def _artifacts(recipe: Recipe) -> list[tuple[str, str]]:
 
 
 def _env_file() -> tuple[EnvFile | None, str]:
-    from nemo_runspec.profiles.envfile import load_env_file
     from nemo_runspec.profiles.find import find_env_file
+    from nemo_runspec.profiles.load import load_env_files
 
     try:
-        path = find_env_file()
-        if path is None:
-            return None, "no env.toml here"
-        return load_env_file(path), display_path(path)
+        env = load_env_files(find_env_file())
+        return env, env.shown_all if env else "no env.toml here"
     except UserError as error:
         return None, error.what
 
 
 def _profiles(env: EnvFile | None) -> list[tuple[str, str]]:
     if env is None:
-        return [("", "Profiles say where a recipe runs. Begin with: nemotron env example > env.toml")]
+        return [("", "Profiles say where a recipe runs. Begin with: nemotron init")]
     from nemo_runspec.profiles.executor import executor_of
 
     rows = []

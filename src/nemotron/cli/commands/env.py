@@ -10,10 +10,10 @@ from typing import Any
 from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded
-from nemo_runspec.profiles.envfile import EnvFile, load_env_file
-from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file
+from nemo_runspec.profiles.envfile import EnvFile
+from nemo_runspec.profiles.executor import executor_of
 from nemo_runspec.profiles.layers import flatten
-from nemo_runspec.profiles.load import owner_warning
+from nemo_runspec.profiles.load import load_env_files, owner_warning, required_env_file
 from nemo_runspec.text import clean, count
 from nemotron.cli import complete
 from nemotron.cli.click import Command
@@ -61,13 +61,7 @@ def make(help_text: str) -> Command:
 
 
 def _file_in_force() -> EnvFile:
-    path = find_env_file()
-    if path is None:
-        raise UserError(
-            f"there is no {DEFAULT_NAME} from {Path.cwd()} upwards",
-            remedy=f"begin with: nemotron env example > {DEFAULT_NAME}; or set {ENV_VARIABLE}",
-        )
-    return _with_owner_warning(load_env_file(path))
+    return _with_owner_warning(required_env_file())
 
 
 def _with_owner_warning(env: EnvFile) -> EnvFile:
@@ -84,27 +78,27 @@ def _trust(path: str) -> int:
 
 
 def _list(as_json: bool) -> int:
-    from nemo_runspec.profiles.executor import executor_of
-
     env = _file_in_force()
-    rows = []
-    for name in env.profiles:
-        try:
-            chain = env.chain(name)
-            rows.append((name, executor_of(env, chain), " -> ".join(chain[1:]), ""))
-        except UserError as error:
-            rows.append((name, "?", "", error.what))
     if as_json:
         keys = ("name", "executor", "extends", "error")
-        print(
-            json.dumps(
-                {"file": str(env.path), "profiles": [dict(zip(keys, row, strict=True)) for row in rows]}, indent=2
-            )
-        )
+        files = [(dict(zip(keys, _row(env, name), strict=True)), env.file_of(name)) for name in env.profiles]
+        profiles = [{**row, "file": str(file.path)} for row, file in files]
+        print(json.dumps({"file": str(env.path), "profiles": profiles}, indent=2))
         return 0
-    print(paint(env.shown, "bold"))
-    print("\n".join(table(rows)) if rows else "  no profiles")
+    for file in env.files:
+        rows = [_row(env, name) for name in env.profiles if env.file_of(name).path == file.path]
+        print(paint(file.shown, "bold"))
+        print("\n".join(table(rows)) if rows else "  no profiles")
     return 0
+
+
+def _row(env: EnvFile, name: str) -> tuple[str, str, str, str]:
+    """A profile's name, executor, parents, and what is wrong with these."""
+    try:
+        chain = env.chain(name)
+        return name, executor_of(env, chain), " -> ".join(chain[1:]), ""
+    except UserError as error:
+        return name, "?", "", error.what
 
 
 def _show(profile: str, as_json: bool) -> int:
@@ -140,7 +134,7 @@ def _show(profile: str, as_json: bool) -> int:
 def _check(file: str | None, as_json: bool) -> int:
     from nemo_runspec.doctor.envcheck import check_env_file
 
-    env = _with_owner_warning(load_env_file(expanded(file))) if file else _file_in_force()
+    env = _with_owner_warning(_named(expanded(file))) if file else _file_in_force()
     report = check_env_file(env)
     if as_json:
         errors = [{"message": e.what, "place": e.where, "remedy": e.remedy} for e in report.errors]
@@ -151,8 +145,14 @@ def _check(file: str | None, as_json: bool) -> int:
     for error in report.errors:
         print(f"{paint('error:', 'red', sys.stderr)} {clean(str(error))}", file=sys.stderr)
     found = f"{count(len(report.errors), 'error')}, {count(len(report.warnings), 'warning')}"
-    print(f"{env.shown}: {count(report.profiles, 'profile')}, {found}")
+    print(f"{env.shown_all}: {count(report.profiles, 'profile')}, {found}")
     return 2 if report.errors else 0
+
+
+def _named(path: Path) -> EnvFile:
+    env = load_env_files(path)
+    assert env is not None, "it is named"
+    return env
 
 
 def _schema() -> int:

@@ -16,7 +16,7 @@ from nemotron.cli import complete
 from nemotron.cli.click import Command, TyperOption
 from nemotron.cli.commands.build import command, option
 from nemotron.cli.confirm import can_ask
-from nemotron.cli.setup.files import taken, target_file, write_profile
+from nemotron.cli.setup.files import project, taken, target_file, write_profile
 from nemotron.cli.setup.interview import TerminalInterview, option_of
 from nemotron.cli.setup.recipe import needs_image, recipe_folder, write_recipe
 from nemotron.cli.text import paint
@@ -35,6 +35,7 @@ def make(help_text: str) -> Command:
         option("--recipe", "Write a recipe to begin with too, such as demo/train.", value="NAME"),
         _yes(),
         option("--force", "Replace a profile of that name."),
+        option("--global", "Write into your own env.toml, below ~/.config, which holds in every project."),
         *_options(),
     )
 
@@ -62,12 +63,10 @@ def _setups() -> dict[str, Setup]:
     return {name: setup for name, setup in loaded.items() if setup is not None}
 
 
-def _init(
-    executor: str | None, profile: str | None, recipe: str | None, yes: bool, force: bool, **options: str | None
-) -> int:
-    given = {name: value for name, value in options.items() if value}
-    file = target_file()
-    folder = recipe_folder(recipe, file.parent) if recipe else None
+def _init(executor: str | None, profile: str | None, recipe: str | None, yes: bool, force: bool, **options: Any) -> int:
+    file = target_file(users=bool(options.pop("global")))
+    given = {name: str(value) for name, value in options.items() if value}
+    folder = recipe_folder(recipe, project()) if recipe else None
     if profile:
         _check_free(file, profile, force)
     image, written, name = False, [], ""

@@ -13,7 +13,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, write_output
 from nemo_runspec.profiles.edit import section_text, with_section
 from nemo_runspec.profiles.envfile import load_env_file
-from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file
+from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file, user_path
 from nemo_runspec.source import display_path
 from nemo_runspec.toml import read_toml
 from nemo_runspec.trust import PROJECT_MARK, searched
@@ -27,21 +27,27 @@ HEAD = f"""\
 """
 
 
-def target_file() -> Path:
+def target_file(*, users: bool) -> Path:
     """The env file in force, else the one that there will be: in the project's root, else here.
+
+    Args:
+        users: the user's own instead, which holds in every project.
 
     Raises:
         UserError: the one in force is not obeyed, see `trust`.
     """
+    if users:
+        return user_path()
     named = os.environ.get(ENV_VARIABLE, "").strip()
     if named and not (expanded(named).is_absolute() and not expanded(named).exists()):
         found = find_env_file()
         assert found is not None, "it is named"
         return found
-    return expanded(named) if named else find_env_file() or _project() / DEFAULT_NAME
+    return expanded(named) if named else find_env_file() or project() / DEFAULT_NAME
 
 
-def _project() -> Path:
+def project() -> Path:
+    """The project's root, else here."""
     here = Path.cwd()
     folders = [folder for folder in searched(here) if (folder / PROJECT_MARK).exists() or (folder / ".git").exists()]
     return folders[-1] if folders else here

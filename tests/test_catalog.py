@@ -39,9 +39,24 @@ def test_NEMOTRON_RECIPES_wins_over_the_project(project, monkeypatch):
     project.recipe("mine/train")
     project.write("first/mine/train/other.py", HEADER)
     project.write("second/mine/eval/other.py", HEADER)
-    monkeypatch.setenv("NEMOTRON_RECIPES", f"{project.folder / 'first'}:{project.folder / 'second'}:/not/there")
+    monkeypatch.setenv("NEMOTRON_RECIPES", f"{project.folder / 'first'}:{project.folder / 'second'}:")
     assert catalog.find_recipe("mine/train").script.name == "other.py"
     assert {"mine/train", "mine/eval", "nano3/pretrain"} <= set(paths())
+
+
+@pytest.mark.parametrize("wrong", ["/not/there", "{0}/train.py", "~/none"])
+def test_NEMOTRON_RECIPES_that_is_no_folder(project, monkeypatch, nemotron, wrong):
+    """Never left out in silence: another recipe of the same name would run."""
+    project.write("first/nano3/pretrain/train.py", HEADER)
+    project.write("train.py", "")
+    named = wrong.format(project.folder)
+    monkeypatch.setenv("NEMOTRON_RECIPES", f"{project.folder / 'first'}:{named}")
+    for words in (["list"], ["nano3", "pretrain", "--dry-run"], ["steps", "list"]):
+        nemotron(*words).refuses(f"NEMOTRON_RECIPES names {named}, which", "unset NEMOTRON_RECIPES")
+    nemotron("jobs", "list").succeeds()
+    shown = nemotron("--help").succeeds()
+    assert f"recipes are not listed: NEMOTRON_RECIPES names {named}" in shown.err
+    assert "jobs" in shown.out
 
 
 def test_the_projects_recipes_are_found_from_below(project, monkeypatch):

@@ -121,9 +121,10 @@ def recipe_roots(start: Path | None = None) -> list[Path]:
     `start` (the working directory) upwards; for where the search ends see `trust.searched`.
 
     Raises:
-        UserError: the project's own is not obeyed, as somebody else may have written it.
+        UserError: `NEMOTRON_RECIPES` names what is no folder; the project's own is not obeyed, as somebody else may
+            have written it.
     """
-    named = [expanded(p).absolute() for p in os.environ.get("NEMOTRON_RECIPES", "").split(os.pathsep) if p]
+    named = [_named(p) for p in os.environ.get("NEMOTRON_RECIPES", "").split(os.pathsep) if p]
     own = _project_recipes(start or Path.cwd())
     roots: list[Path] = []
     for root in [*named, *([own] if own else []), builtin_root()]:
@@ -252,6 +253,16 @@ def _product_folder() -> Path:
     if spec is not None and spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations))).resolve()
     return Path(__file__).resolve().parents[1] / "nemotron"
+
+
+def _named(text: str) -> Path:
+    """A folder of `NEMOTRON_RECIPES`."""
+    folder = expanded(text).absolute()
+    if not folder.is_dir():
+        wrong = "is no folder" if folder.exists() else "does not exist"
+        remedy = "correct it, or: unset NEMOTRON_RECIPES"
+        raise UserError(f"NEMOTRON_RECIPES names {text}, which {wrong}", where="environment", remedy=remedy)
+    return folder
 
 
 def _project_recipes(start: Path) -> Path | None:

@@ -25,6 +25,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.locks import locked_file
 from nemo_runspec.plans.model import PythonEnv
 from nemo_runspec.signals import signals_held
+from nemo_runspec.uv_table import local_sources, script_of
 
 Progress = Callable[[str], None]
 
@@ -34,6 +35,7 @@ _TORCH = "UV_TORCH_BACKEND"
 _TOLD_WHERE = frozenset({"UV_FIND_LINKS", "UV_DEFAULT_INDEX", "UV_INDEX_URL", _TORCH})
 """Where one of them is set, the user says where wheels come from or which build of torch is wanted."""
 _DECIDING = (*sorted(_TOLD_WHERE), "UV_INDEX", "UV_EXTRA_INDEX_URL")
+_VERSION = "import sys; print(*sys.version_info[:3])"
 _CLAUSE = re.compile(r"\s*(>=|<=|==|!=|~=|>|<)\s*([0-9]+(?:\.[0-9]+)*)(\.\*)?\s*")
 
 
@@ -49,12 +51,14 @@ def ensure_env(python: PythonEnv, on_progress: Progress) -> Path | None:
     Args:
         on_progress: called with one line about what takes time.
 
-    Returns: None for a recipe without dependencies: the `python` on PATH is used.
+    Where the script has a `[tool.uv]`, uv does what that says, and chooses no build of torch by itself.
+
+    Returns: None for a recipe without dependencies whose `requires-python` the `python` on PATH meets: that is used.
 
     Raises:
         UserError: uv could not make it (its own last lines are in the message), or its folder cannot be written.
     """
-    if not python.dependencies:
+    if not python.dependencies and _on_path_meets(python.requires_python):
         return None
     interpreter = _interpreter(python.requires_python)
     settings = install_settings(python, os.environ)
@@ -87,6 +91,7 @@ def env_key(python: PythonEnv, interpreter: str, settings: Mapping[str, str]) ->
         platform.python_version(),
         sysconfig.get_platform(),
         sorted(settings.items()),
+        *([python.uv, local_sources(python.uv)] if python.uv else ()),
     ]
     return digest_of_text(json.dumps(facts))[:20]
 
@@ -95,7 +100,7 @@ def install_settings(python: PythonEnv, environment: Mapping[str, str]) -> dict[
     """uv's variables that decide where packages come from and which build of torch is taken."""
     seen = uv_environment(environment)
     settings = {name: seen[name] for name in _DECIDING if seen.get(name)}
-    if any(_wants_torch(d) for d in python.dependencies) and not _TOLD_WHERE & set(settings):
+    if any(_wants_torch(d) for d in python.dependencies) and not (python.uv or _TOLD_WHERE & set(settings)):
         settings[_TORCH] = "auto"
     return settings
 
@@ -135,6 +140,18 @@ def _is_whole(folder: Path) -> bool:
     return (folder / _COMPLETE).is_file() and (folder / "bin" / "python").exists()
 
 
+def _on_path_meets(requires_python: str | None) -> bool:
+    """Whether the `python` on PATH is one that the recipe may have."""
+    if not requires_python:
+        return True
+    found = shutil.which("python")
+    if found is None:
+        return False
+    said = subprocess.run([found, "-I", "-S", "-c", _VERSION], capture_output=True, text=True, check=False).stdout
+    version = tuple(int(part) for part in said.split() if part.isdigit())
+    return len(version) == 3 and bool(satisfies(version, requires_python))
+
+
 def _interpreter(requires_python: str | None) -> str:
     """This interpreter if it will do, else a request that uv fulfils."""
     if satisfies(sys.version_info[:3], requires_python):
@@ -153,16 +170,28 @@ def _make(
     folder: Path, python: PythonEnv, interpreter: str, settings: Mapping[str, str], on_progress: Progress
 ) -> None:
     download = f" ({python.download} to download)" if python.download else ""
-    on_progress(f"making the recipe's Python environment, once: {len(python.dependencies)} dependencies{download}")
+    number = len(python.dependencies)
+    what = f"{number} dependenc{'y' if number == 1 else 'ies'}" if number else f"Python {python.requires_python}"
+    on_progress(f"making the recipe's Python environment, once: {what}{download}")
     started = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     uv = find_uv()
     _uv([uv, "venv", "--quiet", "--python", interpreter, str(folder)])
-    bin_dir = folder / "bin"
-    command = [uv, "pip", "install", "--quiet", "--python", str(bin_dir / "python"), "--", *python.dependencies]
-    _install(command, settings, on_progress)
+    if python.uv:
+        _sync(uv, folder, python)
+    elif python.dependencies:
+        command = [uv, "pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), "--"]
+        _install([*command, *python.dependencies], settings, on_progress)
     paths.write_private(folder / _COMPLETE, json.dumps({"dependencies": sorted(python.dependencies)}) + "\n")
     on_progress(f"the environment is ready after {time.monotonic() - started:.0f} s")
+
+
+def _sync(uv: str, folder: Path, python: PythonEnv) -> None:
+    """Installs as the script's own `[tool.uv]` says: uv reads it out of a script alone."""
+    script = folder / "recipe.py"
+    script.write_text(script_of(python.dependencies, python.requires_python, python.uv), encoding="utf-8")
+    environment = {**uv_environment(os.environ), "VIRTUAL_ENV": str(folder)}
+    _uv([uv, "sync", "--quiet", "--active", "--script", str(script)], environment)
 
 
 def _install(command: list[str], settings: Mapping[str, str], on_progress: Progress) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from nemo_runspec.errors import Problems, UserError, did_you_mean
 from nemo_runspec.source import display_path
 from nemo_runspec.toml import key_lines, parse_toml, split_lines
+from nemo_runspec.uv_table import uv_table
 
 SCHEMAS = ("1",)
 LAUNCHERS = ("torchrun", "ray", "direct")
@@ -54,7 +55,8 @@ class Runspec:
         config_dir: relative to the script; `config_default` the configuration used without `-c`; `config_declared`
             where the header has a `[config]` table: then a missing configuration is an error.
         nodes, gpus_per_node: defaults for any profile; None where the script does not say.
-        dependencies, requires_python: PEP 723's own; `download` says in words how large they are.
+        dependencies, requires_python: PEP 723's own; `download` says in words how large they are. `uv`: as
+            `uv_table` has it.
     """
 
     name: str | None = None
@@ -78,6 +80,7 @@ class Runspec:
     parameters: tuple[Parameter, ...] = ()
     dependencies: tuple[str, ...] = ()
     requires_python: str | None = None
+    uv: str = ""
     declared: bool = False
     lines: Mapping[str, int] = field(default_factory=dict)
 
@@ -155,10 +158,10 @@ def read_runspec(script: Path, *, required: bool = True) -> Runspec:
                 where=shown,
                 remedy=f"run it as a script of your own: nemotron run {shown}",
             )
-        return _plain(document, shown)
+        return _plain(document, script)
     lines = {".".join(k): n + block[1] - 1 for k, n in key_lines(block[0]).items()} if block else {}
     _check(table, shown, lines)
-    spec = _build(table, document, lines, shown)
+    spec = _build(table, document, lines, script)
     return replace(spec, cmd="bash {script}") if script.suffix == ".sh" and spec.cmd is None else spec
 
 
@@ -264,7 +267,7 @@ def _odd_values(
         )
 
 
-def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, int], shown: str) -> Runspec:
+def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, int], script: Path) -> Runspec:
     run, config = table.get("run", {}), table.get("config", {})
     resources = table.get("resources", {})
     return Runspec(
@@ -289,17 +292,21 @@ def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, 
         parameters=tuple(Parameter(**item) for item in table.get("parameters", ())),
         declared=True,
         lines=lines,
-        **_python(document, shown),
+        **_python(document, script),
     )
 
 
-def _plain(document: dict[str, Any], shown: str) -> Runspec:
-    return Runspec(**_python(document, shown))
+def _plain(document: dict[str, Any], script: Path) -> Runspec:
+    return Runspec(**_python(document, script))
 
 
-def _python(document: dict[str, Any], shown: str) -> dict[str, Any]:
+def _python(document: dict[str, Any], script: Path) -> dict[str, Any]:
     dependencies = document.get("dependencies", [])
     requires = document.get("requires-python")
     if not isinstance(dependencies, list) or not all(isinstance(d, str) for d in dependencies):
-        raise UserError("PEP 723 'dependencies' must be a list of strings", where=shown)
-    return {"dependencies": tuple(dependencies), "requires_python": requires if isinstance(requires, str) else None}
+        raise UserError("PEP 723 'dependencies' must be a list of strings", where=display_path(script))
+    return {
+        "dependencies": tuple(dependencies),
+        "requires_python": requires if isinstance(requires, str) else None,
+        "uv": uv_table(document, script.parent),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -202,9 +203,15 @@ def _after_quotes(row: str, at: int, quote: str) -> int:
 
 
 def as_toml(value: Any) -> str:
-    """A value as a file would have it on one line, for a message."""
+    """A value as a file would have it on one line. A string is what JSON makes of it, but for one character."""
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{key} = {as_toml(each)}' for key, each in value.items())} }}" if value else "{}"
+        items = ", ".join(f"{key_as_toml(key)} = {as_toml(each)}" for key, each in value.items())
+        return f"{{ {items} }}" if items else "{}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(as_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+
+
+def key_as_toml(key: object) -> str:
+    """A key, in quotes where it needs them."""
+    return str(key) if re.fullmatch(r"[A-Za-z0-9_-]+", str(key)) else as_toml(str(key))

@@ -11,7 +11,7 @@ from support import ENV_TOML, PROFILES, call
 from nemo_runspec.records import JobStore
 
 GONE = "~nosuchuser/x"
-VARIABLES = ("HF_HOME", "HF_TOKEN_PATH", "XDG_CACHE_HOME", "NETRC", "LEPTON_CACHE_DIR", "NEMOTRON_RECIPES", "HOME")
+VARIABLES = ("HF_HOME", "HF_TOKEN_PATH", "XDG_CACHE_HOME", "NETRC", "LEPTON_CACHE_DIR", "HOME")
 
 
 @pytest.fixture

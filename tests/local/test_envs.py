@@ -10,12 +10,17 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from waiting import LONG, line_of
 
 from nemo_runspec import envs
 from nemo_runspec.envs import ensure_env, env_key, find_uv, install_settings, satisfies, uv_environment
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import PythonEnv
+from nemo_runspec.runspec import read_runspec
+from nemo_runspec.toml import parse_toml
+from nemo_runspec.uv_table import script_of, uv_table
 
 NAME = "nemotron_test_wheel"
 
@@ -77,6 +82,105 @@ def test_uv_ends_with_a_signal_that_comes_while_it_is_started(monkeypatch):
 
 def test_no_dependencies_need_no_environment():
     assert ensure_env(PythonEnv(), print) is None
+
+
+def python_that_says(folder: Path, version: str) -> Path:
+    """A folder with a `python` that says it has this version, for `PATH`."""
+    folder.mkdir()
+    (folder / "python").write_text(f"#!/bin/sh\necho {version}\n")
+    (folder / "python").chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("version", "requires", "made"),
+    [
+        ("3 8 2", ">=3.11", True), ("3 13 0", ">=3.11", False), ("3 13 0", ">=3.11,<3.13", True),
+        ("3 8 2", None, False), ("nonsense", ">=3.11", True), (None, ">=3.11", True), (None, None, False),
+    ],
+)  # fmt: skip
+def test_requires_python_alone_chooses_the_interpreter(tmp_path, monkeypatch, version, requires, made):
+    """One is made only where the `python` that a job would find does not do."""
+    uv = Path(find_uv())
+    (tmp_path / "uv").mkdir()
+    (tmp_path / "uv" / "uv").symlink_to(uv)
+    first = [python_that_says(tmp_path / "bin", version)] if version else []
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, [*first, tmp_path / "uv"])))
+    lines: list[str] = []
+    bin_dir = ensure_env(PythonEnv((), requires), lines.append)
+    assert (bin_dir is not None) == made == bool(lines)
+    if bin_dir is not None:
+        said = subprocess.run([bin_dir / "python", "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
+        assert satisfies(tuple(map(int, said.split("."))), requires)
+        assert lines[0].endswith(f"once: Python {requires}")
+
+
+def header(folder: Path, text: str, script: str = "train.py") -> PythonEnv:
+    """What the block of a script in that folder asks for."""
+    folder.mkdir(exist_ok=True)
+    lines = "".join(f"# {line}".rstrip() + "\n" for line in text.strip().splitlines())
+    (folder / script).write_text(f"# /// script\n{lines}# ///\n")
+    spec = read_runspec(folder / script, required=False)
+    return PythonEnv(spec.dependencies, spec.requires_python, spec.download, spec.uv)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        '[tool.uv]\nfind-links = ["../own"]',
+        f'[tool.uv.sources]\n{NAME} = {{ path = "../own/{NAME}-1.0-py3-none-any.whl" }}',
+        f'[tool.uv.sources]\n{NAME} = {{ index = "mine" }}\n[[tool.uv.index]]\nname = "mine"\nurl = "../own"\n'
+        'format = "flat"\nexplicit = true',
+    ],
+    ids=["find-links", "path", "index"],
+)
+def test_the_scripts_own_word_where_packages_come_from(tmp_path, monkeypatch, table):
+    """Relative to the script, whatever the working directory."""
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    make_wheel(tmp_path / "own")
+    asked = header(tmp_path / "code", f'dependencies = ["{NAME}"]\n{table}')
+    bin_dir = ensure_env(asked, print)
+    assert bin_dir is not None
+    assert value(bin_dir) == f"5 {bin_dir.parent}\n"
+    assert not (tmp_path / "code" / "train.py.lock").exists()
+    with pytest.raises(UserError):
+        ensure_env(PythonEnv((NAME,)), print)
+
+
+def test_what_is_honoured_decides_the_environment(tmp_path):
+    """Another table, or another wheel in the same place: another environment; the same: the same."""
+    make_wheel(tmp_path / "own")
+    wheel = tmp_path / "own" / f"{NAME}-1.0-py3-none-any.whl"
+    asked = header(tmp_path / "code", f'dependencies = ["{NAME}"]\n[tool.uv.sources]\n{NAME} = {{ path = "{wheel}" }}')
+    keys = [env_key(asked, "p", {}), env_key(PythonEnv((NAME,)), "p", {})]
+    assert env_key(asked, "p", {}) == keys[0]
+    os.utime(wheel, ns=(1, 1))
+    keys.append(env_key(asked, "p", {}))
+    keys.append(env_key(header(tmp_path / "code", f'dependencies = ["{NAME}"]\n[tool.uv]\noffline = true'), "p", {}))
+    assert len(set(keys)) == 4
+    assert "UV_TORCH_BACKEND" not in install_settings(PythonEnv(("torch",), uv="offline = true\n"), {})
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=8),
+        st.recursive(
+            st.text(max_size=12) | st.booleans() | st.integers(-9, 9),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+            max_leaves=8,
+        ),
+        max_size=4,
+    )
+)
+@settings(max_examples=200)
+def test_any_table_is_the_same_in_the_script_that_uv_reads(table):
+    script = script_of(("a", "b"), ">=3.11", uv_table({"tool": {"uv": table}}, Path("/")))
+    read = parse_toml("\n".join(line.removeprefix("# ") for line in script.split("\n")[1:-2]), "script")
+    assert (read["dependencies"], read["requires-python"]) == (["a", "b"], ">=3.11")
+    paths = {"sources", "index", "find-links", "index-url", "extra-index-url"}
+    assert {k: v for k, v in read["tool"]["uv"].items() if k not in paths} == {
+        k: v for k, v in table.items() if k not in paths
+    }
 
 
 def test_killed_half_way_is_made_anew(own_state):

@@ -19,7 +19,7 @@ SECRET = "s3cr3t-Value-0815"
 
 @pytest.fixture
 def plan(project):
-    project.recipe("mine/train", default="value: 1\ntoken: null\n")
+    project.recipe("mine/train", default="value: one\ntoken: null\n")
 
     def make(*overrides, profile="my-cluster", env_toml=ENV_TOML, args=(), yaml=None):
         project.write("env.toml", env_toml)

@@ -222,7 +222,7 @@ class _Builder:
             env_file=str(request.env_file.path) if request.env_file else None,
             job_dir=self.backend.job_dir(env, self.name),
             launch=launch,
-            python=PythonEnv(spec.dependencies, spec.requires_python, spec.download),
+            python=PythonEnv(spec.dependencies, spec.requires_python, spec.download, spec.uv),
             resources=Resources(env.get("nodes") or 1, gpus, processes_per_node(env), target.time),
             env=tuple(environment.variables),
             secrets=tuple(environment.secrets),

@@ -60,11 +60,16 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class PythonEnv:
-    """What the recipe's PEP 723 block asks for; used where no container image brings the environment."""
+    """What the recipe's PEP 723 block asks for; used where no container image brings the environment.
+
+    Args:
+        download: how large it is, in words. `uv`: the lines of `[tool.uv]`, '' without one.
+    """
 
     dependencies: tuple[str, ...] = ()
     requires_python: str | None = None
     download: str | None = None
+    uv: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from nemo_runspec.backends import LISTED, get_backend, listed_executors
+from nemo_runspec.errors import UserError
 from nemotron.cli.click import Command, Context, Exit, TyperCommand, TyperGroup, TyperOption
 from nemotron.cli.strict import StrictGroup
 from nemotron.cli.text import literal
@@ -68,7 +70,13 @@ class RootGroup(StrictGroup):
         own = (*COMMANDS, *listed_executors())
         from nemo_runspec.catalog import children
 
-        return [*own, *(name for name in children("") if name not in own)]
+        try:
+            return [*own, *(name for name in children("") if name not in own)]
+        except UserError as error:
+            if not self._listing:
+                raise
+            print(f"recipes are not listed: {error.what}", file=sys.stderr)
+            return list(own)
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """The command of that name, or None."""

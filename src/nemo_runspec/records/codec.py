@@ -22,7 +22,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("outputs", "inputs", "package", "metrics", "handle", "diagnosis"), (dict,)),
     **dict.fromkeys(("argv", "overrides", "states", "tags"), (tuple,)),
     **dict.fromkeys(("launcher", "process"), (Launcher, _NONE)),
-    **dict.fromkeys(("elapsed", "sent"), (int, float, _NONE)),
+    **dict.fromkeys(("elapsed", "sent", "total_steps"), (int, float, _NONE)),
     "attempt": (Attempt, _NONE),
     "deadlines": (Deadlines, _NONE),
     "cancellation": (Cancellation, _NONE),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.artifacts.store import known_inputs
+from nemo_runspec.records.progress import total_in
 from nemo_runspec.records.record import JobRecord, Transition, now
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def planned_record(
         package=_package(plan.package),
         inputs=known_inputs(plan),
         tags=plan.labels.tags,
+        total_steps=total_in(plan.config),
         note=redact_argv([plan.labels.note], secrets)[0],
         **known,
     )

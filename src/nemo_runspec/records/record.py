@@ -91,7 +91,7 @@ class JobRecord:
         staged: its files are there, and a person submits it.
         relations: how it stands to jobs that make what others read.
         facts: what that platform said of it when it was last asked.
-        tags, note: what a person has called it.
+        tags, note: what a person has called it. `total_steps`: how many its config says, None where it does not.
         diagnosis: why it failed: `kind`, `what`, `evidence`, `remedy`.
     """
 
@@ -132,6 +132,7 @@ class JobRecord:
     relations: Relations = field(default_factory=Relations)
     tags: tuple[str, ...] = ()
     note: str = ""
+    total_steps: float | None = None
     schema: int = RECORD_SCHEMA
 
     def __post_init__(self) -> None:

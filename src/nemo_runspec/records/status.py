@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nemo_runspec.records.facts import JobFacts
+from nemo_runspec.records.progress import MetricsEnds
 
 __all__ = ["JobFacts", "JobStatus"]
 
@@ -22,6 +23,7 @@ class JobStatus:
         gone: True where the platform never had such a job: it was not submitted.
         absent: True where the platform says that it has no such job any more, both in its list and by the job's id. The
             state is `unknown` then: an absence is believed only once several looks agree (`records.absence`).
+        metrics: of a running job, the ends of the file it writes them to, where its platform can be asked for them.
         detail: a value of the backend's own type, for its `collect` and `diagnose`; never stored.
     """
 
@@ -35,4 +37,5 @@ class JobStatus:
     by: str = ""
     gone: bool = False
     absent: bool = False
+    metrics: MetricsEnds | None = field(default=None, compare=False)
     detail: object = field(default=None, compare=False, repr=False)

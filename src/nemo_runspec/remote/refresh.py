@@ -16,6 +16,7 @@ from nemo_runspec.records.absence import judged
 from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.last_poll import note_asked
 from nemo_runspec.records.process import Life, life_of
+from nemo_runspec.records.progress import keep_progress, progress_of
 from nemo_runspec.records.record import STATES, now
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.deadlines import enforce, timed
@@ -150,9 +151,19 @@ def _followed(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> dic
     told = enforce(store, provider, [(record, _in_time(record, seen, time.time())) for record, seen in pairs])
     pairs, result = _current(store, told)
     result |= {record.name: (apply(store, record, seen), seen) for record, seen in pairs if _goes_on(record, seen)}
+    _keep_progress(store, pairs)
     ended = [pair for pair in pairs if not _goes_on(*pair)]
     result |= {record.name: (_never_there(store, provider, record, seen), seen) for record, seen in ended if seen.gone}
     return result | _over(store, provider, [pair for pair in ended if not pair[1].gone])
+
+
+def _keep_progress(store: JobStore, pairs: Sequence[Pair]) -> None:
+    """Writes down how far running jobs are, of those whose metrics were asked for."""
+    for record, seen in pairs:
+        if seen.metrics is not None and seen.state == "running":
+            known = replace(record, facts=record.facts.updated(seen.facts))
+            if progress := progress_of(seen.metrics, known, seen.started):
+                keep_progress(store.folder(record.name), progress)
 
 
 def _in_time(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:

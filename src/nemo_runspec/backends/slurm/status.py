@@ -130,6 +130,7 @@ def _status(job: ClusterJob, handle: Handle) -> JobStatus:
         ended=job.ended or _last_marker(job),
         by=job.by,
         absent=absent,
+        metrics=job.metrics,
         detail=job,
     )
 

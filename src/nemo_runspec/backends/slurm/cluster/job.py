@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nemo_runspec.records.progress import MetricsEnds
 from nemo_runspec.records.record import is_over
 from nemo_runspec.script.markers import NodeMarker
 
@@ -48,6 +49,7 @@ class ClusterJob:
         estimated: when a pending job is expected to start; `started`, `ended`: seconds since 1970.
         position: its place among its partition's waiting jobs, from 1, where that was asked.
         by: who has stopped it, where that is known.
+        metrics: the ends of the file it writes them to, of a job that runs, where that was asked.
         markers: what its nodes left. `tasks`: those of an array, by number.
     """
 
@@ -69,6 +71,7 @@ class ClusterJob:
     ended: float | None = None
     position: int | None = None
     by: str = ""
+    metrics: MetricsEnds | None = None
     markers: tuple[NodeMarker, ...] = ()
     tasks: tuple[ClusterJob, ...] = ()
 

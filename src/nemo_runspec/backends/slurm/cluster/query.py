@@ -18,6 +18,7 @@ from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sect
 from nemo_runspec.backends.slurm.cluster.job import STATES, SlurmJobRef
 from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
 from nemo_runspec.duration import hours
+from nemo_runspec.records.progress import MetricsEnds
 from nemo_runspec.script.markers import NodeMarker, parse_marker
 from nemo_runspec.script.quoting import assignments
 
@@ -44,6 +45,9 @@ _OUTCOME = re.compile(
     r"attempt=([0-9]{1,9}) exit_code=([0-9]{1,3}) fate=(\w+) ended=\d*(?: reason_code=(\w*))? reason=(.*)", re.ASCII
 )
 """A line of `status/attempts`, as jobside/batch.py writes it."""
+
+_HEAD = re.compile(r"==> (.*) <==")
+"""The line of tail(1) before each of several files."""
 
 _UNKNOWN_ID = "Invalid job id specified"
 _NO_ACCOUNTS = ("accounting storage is disabled", "command not found", "No such file or directory")
@@ -112,7 +116,7 @@ class SlurmAnswers:
     Args:
         problems: why squeue or sacct did not answer, by `queue;cluster` and `accounts;cluster`.
         previous: outcomes of the attempt before, of jobs that Slurm has started again.
-        positions: of waiting jobs in the queue, from 1.
+        positions: of waiting jobs in the queue, from 1. `metrics`: of running jobs, where they write some.
         answered: False where the script did not run.
         slurm: the name of the Slurm that answers, '' where it is not known.
     """
@@ -122,6 +126,7 @@ class SlurmAnswers:
     files: dict[str, JobFiles] = field(default_factory=dict)
     previous: dict[str, AttemptOutcome] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
+    metrics: dict[str, MetricsEnds] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     answered: bool = False
     slurm: str = ""
@@ -172,6 +177,8 @@ def read_answers(text: str) -> SlurmAnswers:
         elif kind == "places":
             positions = ((row[0], whole(row[1])) for row in section.rows)
             answers.positions.update({f"{id};{key}": position for id, position in positions if position})
+        elif kind == "metrics":
+            answers.metrics = _metrics(section)
         elif kind == "slurm":
             answers.slurm = section.said
         answers.answered = answers.answered or kind == "queue"
@@ -268,6 +275,23 @@ def _outcome(section: Section) -> AttemptOutcome | None:
     reason = match[5].strip()
     code = match[4] or ("slurm" if reason == ENDED_BY_SLURM else "")
     return AttemptOutcome(int(match[1]), int(match[2]), match[3], reason, code)
+
+
+def _metrics(section: Section) -> dict[str, MetricsEnds]:
+    """What stat(1) says of all files comes first, then the end of each, under a line with its name."""
+    times: dict[str, float] = {}
+    ends: dict[str, list[str]] = {}
+    file = ""
+    for line in section.lines:
+        if head := _HEAD.fullmatch(line):
+            file = head[1]
+        elif file:
+            ends.setdefault(file, []).append(line)
+        else:
+            seconds, _, name = line.partition(" ")
+            times[name] = float(whole(seconds) or 0)
+    known = (row for row in section.rows if len(row) == 3 and row[1] in times)
+    return {key: MetricsEnds(first, tuple(ends.get(name, ())), times[name]) for key, name, first in known}
 
 
 def _time(text: str) -> float | None:

@@ -73,6 +73,24 @@ show_remains() {
   done
 }
 
+# How far those are that run: the first line of their metrics and the last ones, and when they were written. A job writes
+# there what it likes, so that no separator of ours may come from it. Two processes, however many jobs there are.
+show_metrics() {
+  local key first file files=()
+  section metrics 0
+  for key in "${asked[@]}"; do
+    file=${folders[$key]}/metrics.jsonl first=
+    [[ -n ${alive[$key]-} && -n ${folders[$key]} && -s $file && -r $file ]] || continue
+    IFS= read -r -n 2000 first < "$file"
+    printf '%s\037%s\037%s\n' "$key" "$file" "${first//[$'\035\036\037']/}"
+    files+=("$file")
+  done
+  [ "${#files[@]}" -gt 0 ] || return 0
+  stat -c '%Y %n' -- "${files[@]}" 2> /dev/null
+  tail -v -c 2000 -- "${files[@]}" 2> /dev/null | tr -d '\035\036\037'
+  echo
+}
+
 section slurm 0 "$(slurm_name)"
 while IFS=$'\037' read -r id cluster folder ask _; do
   ! is_new "queue $ask@$cluster" || listed["@$cluster"]+=,$ask
@@ -95,3 +113,4 @@ done
 [ -z "$places" ] || for cluster in "${!waits[@]}"; do
   ask_places "${cluster#@}" "${partitions[$cluster]#,}" "${waits[$cluster]#,}"
 done
+[ -z "$places" ] || show_metrics

@@ -39,7 +39,8 @@ def query_jobs(host: Host, refs: Iterable[SlurmJobRef], *, positions: bool = Fal
     """The jobs by their ids, as they were asked. One round trip; none for no jobs.
 
     Args:
-        positions: also ask where waiting jobs stand among others, which makes Slurm send its whole queue.
+        positions: also ask where waiting jobs stand among others, which makes Slurm send its whole queue, and what
+            running jobs have written last of their metrics.
 
     Raises:
         Unreachable: the host does not answer.
@@ -52,7 +53,12 @@ def query_jobs(host: Host, refs: Iterable[SlurmJobRef], *, positions: bool = Fal
     answers = read_answers(done.text)
     if not answers.answered:
         raise UserError(f"{host.name} cannot be asked about jobs: {done.said or 'it says nothing'}")
-    return {ref.id: _elsewhere(ref, answers.slurm) or _job(_case(ref, answers)) for ref in refs}
+    return {ref.id: _elsewhere(ref, answers.slurm) or _answered(ref, answers) for ref in refs}
+
+
+def _answered(ref: SlurmJobRef, answers: SlurmAnswers) -> ClusterJob:
+    job, metrics = _job(_case(ref, answers)), answers.metrics.get(key_of(ref.id))
+    return replace(job, metrics=metrics) if metrics and job.state == "running" else job
 
 
 def _elsewhere(ref: SlurmJobRef, here: str) -> ClusterJob | None:

@@ -39,6 +39,8 @@ _SHOW = (
 
 _STATUS = (
     "How jobs are now: platforms are asked, one question per machine.\n\n"
+    "With --watch the table renews itself until all are over; piped, each change is a line. The exit code is then the "
+    "first job's that has not succeeded. "
     "Without names and conditions every job that is not over. 'list' and 'show' say what was last known and ask nobody."
 )
 
@@ -131,6 +133,7 @@ def make(help_text: str) -> Command:
             selecting(formed(status.call)),
             _jobs(required=False),
             *conditions(),
+            _watch(),
             sort_option(),
             *output_options(),
         ),
@@ -207,6 +210,16 @@ def _follow() -> Parameter:
         is_flag=True,
         default=False,
         help="Go on until the job is over.",
+    )
+
+
+def _watch() -> Parameter:
+    return TyperOption(
+        param_decls=["watch", "-w", "--watch"],
+        type=bool,
+        is_flag=True,
+        default=False,
+        help="Go on until all are over; the exit code is that of 'wait'.",
     )
 
 

@@ -54,8 +54,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def as_json(record: JobRecord | Unreadable) -> dict[str, Any]:
-    """A job as `--json` shows it."""
+def as_json(record: JobRecord | Unreadable, folder: Path | None = None) -> dict[str, Any]:
+    """A job as `--json` shows it. `folder`: the job's, to be looked into for how far it is."""
     from nemo_runspec.records import Unreadable
     from nemo_runspec.records.codec import to_dict
 
@@ -68,12 +68,27 @@ def as_json(record: JobRecord | Unreadable) -> dict[str, Any]:
         "state": record.state,
         "created": record.created,
         "over": record.over,
+        **_progress(record, folder),
     }
+
+
+def _progress(record: JobRecord, folder: Path | None) -> dict[str, Any]:
+    from nemo_runspec.records.progress import known_progress
+
+    found = known_progress(record, folder) if folder else None
+    return {"progress": found.to_json()} if found else {}
 
 
 def print_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], states: Iterable[str], spare: Sequence[str] = ()
 ) -> None:
+    """Prints a table, see `table_lines`."""
+    print("\n".join(table_lines(head, rows, states, spare)))
+
+
+def table_lines(
+    head: Sequence[str], rows: Sequence[Sequence[str]], states: Iterable[str], spare: Sequence[str] = ()
+) -> list[str]:
     """A table with a bold head; each row's STATE, its second cell, in the colour of the state.
 
     Args:
@@ -81,7 +96,7 @@ def print_table(
     """
     first, *others = fitted([head, *rows], spare)
     shown = [_with_colour(row, state) for row, state in zip(others, states, strict=True)]
-    print("\n".join(table([[Styled(cell, "bold") for cell in first], *shown], indent="")))
+    return table([[Styled(cell, "bold") for cell in first], *shown], indent="")
 
 
 def _with_colour(row: Sequence[str], state: str) -> list[Cell]:
@@ -180,6 +195,23 @@ def seconds(elapsed: float | None) -> str:
     minutes, rest = divmod(round(elapsed), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def progress_said(record: JobRecord, folder: Path) -> str:
+    """`step 150/39,735 (0.4 %), loss 1.52, about 3:20:01 left`, as far as it is known here."""
+    from nemo_runspec.records.progress import known_progress
+
+    progress = known_progress(record, folder)
+    if progress is None:
+        return ""
+    step, total, left = progress.step, progress.total, progress.left
+    of = f"/{total:,.0f} ({100 * (step or 0) / total:.{0 if (step or 0) >= total else 1}f} %)" if total else ""
+    told = (
+        "" if step is None else f"step {step:,.0f}{of}",
+        "" if progress.loss is None else f"loss {progress.loss:.4g}",
+        "" if left is None else f"about {seconds(left)} left",
+    )
+    return ", ".join(filter(None, told))
 
 
 def numbers(metrics: Mapping[str, float]) -> str:

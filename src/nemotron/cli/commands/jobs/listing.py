@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count, one_line
-from nemotron.cli.commands.jobs.formatting import age, numbers, print_table, short_time, took
+from nemotron.cli.commands.jobs.formatting import age, numbers, print_table, progress_said, short_time, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.output import CSV, JSON, TABLE, WIDE, YAML, facts_of, ordered, print_data, print_rows
 from nemotron.cli.commands.jobs.sweeps import sweep_json, sweep_now, sweep_row
@@ -119,7 +119,7 @@ def _blocks(entries: Sequence[Entry]) -> list[_Line]:
 def _json_of(overview: Overview, entry: Entry) -> dict[str, Any]:
     if entry.is_sweep:
         return sweep_json(sweep_now(overview, entry.name))
-    return to_json(overview.job_store.read(entry))
+    return to_json(overview.job_store.read(entry), overview.job_store.folder(entry.name))
 
 
 def _print(overview: Overview, lines: Sequence[_Line]) -> None:
@@ -151,7 +151,8 @@ def _row(record: JobRecord | Unreadable, store: JobStore) -> tuple[str, ...]:
     where = record.profile or record.executor
     own = " ".join(record.overrides) if record.group else ""
     retried = f"retry of {record.retry_of}" if record.retry_of else ""
-    remark = _joined(tagged(record.tags), own, record.reason or record.cause or retried or record.note)
+    told = record.reason or record.cause or retried or record.note
+    remark = _joined(tagged(record.tags), own, progress_said(record, store.folder(record.name)), told)
     return (record.name, _state(record, store), short_time(record.created), took(record), where, remark)
 
 
@@ -165,7 +166,12 @@ def _member_row(record: JobRecord | Unreadable, common: frozenset[str], store: J
         record.name,
         _state(record, store),
         took(record),
-        _joined(own, numbers(record.metrics), record.reason or record.cause),
+        _joined(
+            own,
+            numbers(record.metrics),
+            progress_said(record, store.folder(record.name)),
+            record.reason or record.cause,
+        ),
     )
 
 

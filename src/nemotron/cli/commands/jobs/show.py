@@ -10,7 +10,7 @@ from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.regular import NotRegular, read_regular
 from nemo_runspec.text import clean, count, one_line
-from nemotron.cli.commands.jobs.formatting import age, coloured, local_time, numbers, took
+from nemotron.cli.commands.jobs.formatting import age, coloured, local_time, numbers, progress_said, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.output import TABLE, facts_of, print_rows
 from nemotron.cli.text import paint, table
@@ -50,13 +50,13 @@ def call(job: str, sort: str | None, script: bool, form: str) -> int:
     if script:
         return _print_scripts(store.folder(record.name))
     if form != TABLE:
-        print_rows([facts_of(record, store)], form, lambda: to_json(record))
+        print_rows([facts_of(record, store)], form, lambda: to_json(record, store.folder(record.name)))
         return 0
     folder = store.folder(record.name)
     told = age(record, folder)
     since = f" ({told}; nemotron jobs status asks now)" if told else ""
     print(f"{paint(record.name, 'bold')}  {coloured(record.state, record.state)}{since}")
-    rows = [*_what(record), *_how_it_goes(record), *_files(record, folder)]
+    rows = [*_what(record), *_how_it_goes(record, folder), *_files(record, folder)]
     print("\n".join(table((key, clean(value)) for key, value in rows if value)))
     print("states, as they were noticed" if record.handle else "states")
     print("\n".join(table((s.state, local_time(s.time), one_line(s.reason)) for s in record.states)))
@@ -115,7 +115,7 @@ def _text_of(path: Path) -> str:
         raise UserError(f"{path} cannot be read: {error.strerror}", where=str(path)) from None
 
 
-def _how_it_goes(record: JobRecord) -> list[tuple[str, str]]:
+def _how_it_goes(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
     """How it ended, or goes so far: an exit code and a cause are of the end only."""
     end = [("exit code", "none" if record.exit_code is None else str(record.exit_code))] if record.over else []
     word = "cause" if record.over else _REASON.get(record.state, "reason")
@@ -124,6 +124,7 @@ def _how_it_goes(record: JobRecord) -> list[tuple[str, str]]:
         (word, record.reason or record.cause),
         *rows_of(record.diagnosis),
         ("time", took(record)),
+        ("progress", progress_said(record, folder)),
         *_attempts(record),
         ("attempt", _attempt(record.facts)),
         ("metrics", numbers(record.metrics)),

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.formatting import ago, local_time, print_table, took
+from nemotron.cli.commands.jobs.formatting import (
+    ago,
+    json_text,
+    local_time,
+    print_table,
+    progress_said,
+    table_lines,
+    took,
+)
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.messages import said_when_slow, say
-from nemotron.cli.commands.jobs.output import CSV, TABLE, WIDE, facts_of, ordered, print_rows
+from nemotron.cli.commands.jobs.output import CSV, JSON, TABLE, WIDE, facts_of, ordered, print_rows
 from nemotron.cli.commands.jobs.selector import Conditions, words_of
+from nemotron.cli.commands.jobs.watch import Look
+from nemotron.cli.commands.jobs.watch import watch as watch_until_over
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore
     from nemo_runspec.records.facts import JobFacts
     from nemo_runspec.records.index import Entry
     from nemo_runspec.records.status import JobStatus
-    from nemo_runspec.remote.refresh import Trouble
-
-    _Answered = tuple[JobRecord, JobStatus | None]
+    from nemo_runspec.remote.refresh import Found, Trouble
 
 _HEAD = ("JOB", "STATE", "ID", "TIME", "NODES", "REMARK")
 _SPARE = ("NODES", "ID")
@@ -51,34 +59,25 @@ class Stale:
         return f" ({', '.join(filter(None, ('stale', ago(self.since))))})"
 
 
-def call(jobs: Sequence[str], wanted: Conditions, sort: str | None, form: str) -> int:
+def call(jobs: Sequence[str], wanted: Conditions, watch: bool, sort: str | None, form: str) -> int:
     """Prints how the named jobs are now; without names all that are not over, and those that were lost lately, or have
     ended lately and could not be read to the end.
 
-    Returns: `NOT_ASKED` where nobody could be asked about any of them.
+    Returns: `NOT_ASKED` where nobody could be asked about any of them; what `watching.watch` returns.
     """
     from nemo_runspec.records import JobStore
-    from nemo_runspec.records.last_poll import known_since
-    from nemo_runspec.remote.refresh import refresh
 
     store = JobStore()
-    meant, stale = _meant(store, jobs, wanted), dict[str, Stale]()
-
-    def trouble(text: str, unasked: Sequence[JobRecord]) -> None:
-        say(f"{text}; of its jobs this is what was last known")
-        open_ones = [each for each in unasked if not each.ended]  # how one has ended does not get old
-        stale.update({each.name: Stale(known_since(each, store.folder(each.name)) or "", text) for each in open_ones})
-
+    if watch:
+        return _watch(store, jobs, wanted, form)
+    meant = _meant(store, jobs, wanted)
     with said_when_slow(record for record in meant if not record.ended):
-        meant = [_here(store, record, trouble) for record in meant]
-        found = refresh(store, meant, places=True, trouble=trouble)
+        found, stale = _asked(store, meant, lambda text: say(f"{text}; of its jobs this is what was last known"))
     _print(store, found, stale, sort, form)
     return NOT_ASKED if stale and not any(seen for _, seen in found) else 0
 
 
-def _print(
-    store: JobStore, found: Sequence[_Answered], stale: Mapping[str, Stale], sort: str | None, form: str
-) -> None:
+def _print(store: JobStore, found: Sequence[Found], stale: Mapping[str, Stale], sort: str | None, form: str) -> None:
     facts: Sequence[Mapping[str, Any]] = []
     if sort or form in (WIDE, CSV):
         gpus = form in (WIDE, CSV) or "gpu" in (sort or "")
@@ -88,14 +87,64 @@ def _print(
     if not found and form in (TABLE, WIDE):
         print("No job is under way.")
     elif form == TABLE:
-        rows = [_row(record, seen, stale.get(record.name)) for record, seen in found]
+        rows = [_row(store, record, seen, stale.get(record.name)) for record, seen in found]
         print_table(_HEAD, rows, [record.state for record, _ in found], _SPARE)
     else:
-        print_rows(facts, form, lambda: [_json_of(record, stale.get(record.name)) for record, _ in found])
+        print_rows(facts, form, lambda: [_json_of(store, record, stale.get(record.name)) for record, _ in found])
 
 
-def _json_of(record: JobRecord, stale: Stale | None) -> dict[str, Any]:
-    return {**to_json(record), "stale": {"since": stale.since or None, "why": stale.why} if stale else None}
+def _json_of(store: JobStore, record: JobRecord, stale: Stale | None) -> dict[str, Any]:
+    known = to_json(record, store.folder(record.name))
+    return {**known, "stale": {"since": stale.since or None, "why": stale.why} if stale else None}
+
+
+def _watch(store: JobStore, words: Sequence[str], wanted: Conditions, form: str) -> int:
+    """The same again and again. Who names no job means those that go on now; a sweep's jobs may become more."""
+    if form not in (TABLE, JSON):
+        raise UserError(f"--watch shows a table, or lines of JSON, and no {form}", remedy="leave one of them out")
+    names = [] if words or not wanted.empty else [record.name for record in _meant(store, words, wanted)]
+
+    def look() -> Look:
+        troubles: list[str] = []
+        if words or not wanted.empty:
+            meant, more = _meant(store, words, wanted), _sweeps_go_on(store, words, wanted)
+        else:
+            meant, more = [settled(store, name) for name in names], False
+        found, stale = _asked(store, meant, troubles.append)
+        rows = [_row(store, record, seen, stale.get(record.name)) for record, seen in found]
+        records = [record for record, _ in found]
+        drawn = table_lines(_HEAD, rows, [record.state for record in records], _SPARE)
+        return Look(records, drawn, more or not all(record.over for record in records), troubles)
+
+    from nemo_runspec.records.settle import settled
+
+    return watch_until_over(look, (lambda record: json_text(_json_of(store, record, None))) if form == JSON else None)
+
+
+def _sweeps_go_on(store: JobStore, words: Sequence[str], wanted: Conditions) -> bool:
+    from nemo_runspec.sweeps.overview import Overview
+
+    overview = Overview(store)
+    meant = overview.meant(words_of(overview, words, wanted, "status"))
+    return any(entry.is_sweep and not entry.over for entry in meant)
+
+
+def _asked(
+    store: JobStore, meant: Sequence[JobRecord], told: Callable[[str], object]
+) -> tuple[Sequence[Found], dict[str, Stale]]:
+    """How the jobs are now, and of which that could not be asked."""
+    from nemo_runspec.records.last_poll import known_since
+    from nemo_runspec.remote.refresh import refresh
+
+    stale: dict[str, Stale] = {}
+
+    def trouble(text: str, unasked: Sequence[JobRecord]) -> None:
+        told(text)
+        open_ones = [each for each in unasked if not each.ended]  # how one has ended does not get old
+        stale.update({each.name: Stale(known_since(each, store.folder(each.name)) or "", text) for each in open_ones})
+
+    now = [_here(store, record, trouble) for record in meant]
+    return refresh(store, now, places=True, trouble=trouble), stale
 
 
 def _here(store: JobStore, record: JobRecord, trouble: Trouble) -> JobRecord:
@@ -130,10 +179,17 @@ def _is_in_doubt(entry: Entry) -> bool:
     return (datetime.now(timezone.utc) - datetime.fromisoformat(entry.changed)).total_seconds() < _ASKED_FOR
 
 
-def _row(record: JobRecord, seen: JobStatus | None, stale: Stale | None) -> tuple[str, ...]:
+def _row(store: JobStore, record: JobRecord, seen: JobStatus | None, stale: Stale | None) -> tuple[str, ...]:
     facts = record.facts.updated(seen.facts) if seen else record.facts
     code = f" {record.exit_code}" if record.state == "failed" and record.exit_code is not None else ""
-    told = (stale.said() if stale else "", _place(facts, record.state), _why(record, facts), _unknown(record, facts))
+    how_far = progress_said(record, store.folder(record.name))
+    told = (
+        stale.said() if stale else "",
+        how_far,
+        _place(facts, record.state),
+        _why(record, facts),
+        _unknown(record, facts),
+    )
     return (
         record.name,
         f"{record.state}{code}{stale.marked() if stale else ''}",

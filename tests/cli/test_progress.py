@@ -1,0 +1,103 @@
+"""A running job's step, loss and time left in list, show and status; `jobs status --watch`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import sys
+
+import pytest
+from support import HEADER, start
+from waiting import line_of, until
+
+BODY = """\
+import json, os, sys, time
+with open(os.environ["NEMOTRON_METRICS_FILE"], "a") as metrics:
+    for step in (1, 30):
+        metrics.write(json.dumps({"step": step, "loss": 30 / step}) + "\\n")
+folder = os.environ["NEMOTRON_JOB_DIR"]
+while not os.path.exists(folder + "/go"):
+    time.sleep(0.05)
+sys.exit(5)
+"""
+
+
+def has_written(project, name):
+    file = project.state / "jobs" / name / "metrics.jsonl"
+    until(lambda: file.is_file() and file.read_text().count("\n") == 2, "its metrics")
+
+
+@pytest.fixture
+def job(project, nemotron_process):
+    """A job that has done 30 of 200 steps, and ends with 5 once its folder has a file `go`."""
+    project.recipe("toy", body=BODY, default="train:\n  train_iters: 200\n")
+    name = nemotron_process("toy", "--batch", "laptop").succeeds().out.strip()
+    has_written(project, name)
+    yield name
+    (project.state / "jobs" / name / "go").touch()
+    nemotron_process("jobs", "wait", name)
+
+
+@pytest.mark.parametrize("verb", ["list", "show", "status"])
+def test_it_is_shown_wherever_a_job_is(job, nemotron_process, verb):
+    words = ("jobs", verb, *([job] if verb != "list" else []))
+    assert "step 30/200 (15.0 %), loss 1, about " in nemotron_process(*words).succeeds().out
+    found = nemotron_process(*words, "--json").succeeds().json
+    progress = (found if verb == "show" else found[0])["progress"]
+    assert (progress["step"], progress["total"], progress["loss"]) == (30, 200, 1)
+    assert progress["eta_seconds"] >= 0
+
+
+def test_what_nobody_says_stays_blank(project, nemotron_process):
+    project.write("train.py", HEADER + BODY.replace('"step": step, ', ""))
+    name = nemotron_process("run", "./train.py", "--batch", "laptop").succeeds().out.strip()
+    has_written(project, name)
+    told = nemotron_process("jobs", "status", name).out
+    (project.state / "jobs" / name / "go").touch()
+    assert "loss 1" in told
+    assert "step" not in told and "left" not in told
+    nemotron_process("jobs", "wait", name)
+    assert "progress" not in nemotron_process("jobs", "show", name, "--json").json
+
+
+@pytest.mark.parametrize("words", [(), ("last",), ("--recipe", "toy")])
+def test_a_watch_through_a_pipe_is_a_line_per_change(project, job, words):
+    watching = start(project, "jobs", "status", "--watch", *words)
+    assert f"{job}: running" in line_of(watching.stdout)
+    (project.state / "jobs" / job / "go").touch()
+    rest, _ = watching.communicate(timeout=120)
+    assert f"{job}: failed, exit code 5" in rest
+    assert rest.count("\n") == 1
+    assert watching.returncode == 5
+
+
+def test_a_watch_in_json(project, job):
+    watching = start(project, "jobs", "status", "--watch", "--json", job)
+    first = json.loads(line_of(watching.stdout))
+    (project.state / "jobs" / job / "go").touch()
+    last = json.loads(watching.communicate(timeout=120)[0])
+    assert (first["state"], first["progress"]["step"], last["state"]) == ("running", 30, "failed")
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_a_watch_on_a_terminal_renews_itself(project, job, columns):
+    child, screen = pty.fork()
+    if child == 0:
+        os.chdir(project.folder)
+        environment = project.environment(COLUMNS=columns, LINES="24", TERM="xterm")
+        os.execve(sys.executable, [sys.executable, "-m", "nemotron", "jobs", "status", "--watch", job], environment)
+    shown = ""
+    while True:
+        try:
+            shown += os.read(screen, 4096).decode()
+        except OSError:
+            break
+        if "running" in shown:
+            (project.state / "jobs" / job / "go").touch()
+    os.close(screen)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+    assert shown.count("JOB") > 1, "drawn again"
+    assert "\x1b[J" in shown
+    drawn = shown.replace("\r", "").split("\x1b[J")[-1]
+    assert "failed 5" in drawn and "all are over" in drawn

@@ -50,6 +50,23 @@ def open_regular(path: Path, *, follow: bool = False) -> int:
     return descriptor
 
 
+def read_part(path: Path, start: int, most: int) -> tuple[bytes, bool]:
+    """Bytes of a regular file, as of a log that grows, and whether there are more. One that is gone has none.
+
+    Args:
+        start: how many come before them; below 0, how many there are at most behind them all.
+        most: bytes.
+    """
+    try:
+        with os.fdopen(open_regular(path), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            begun = file.seek(start if start >= 0 else max(0, size + start))
+            content = file.read(max(0, most))
+            return content, begun + len(content) < size
+    except OSError:
+        return b"", False
+
+
 def read_regular(path: Path, *, most: int = MOST, follow: bool = False) -> bytes:
     """What is in a regular file.
 

@@ -27,6 +27,7 @@ from nemo_runspec.plans.model import EnvVar, Package
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, parse_marker, read_markers
 from nemo_runspec.script.node_identity import node_identity_of
+from nemo_runspec.script.quoting import json_page
 from nemo_runspec.script.render import job_values, render_job_script
 from nemo_runspec.script.reserved import RESERVED, WAITS, check_environment
 from nemo_runspec.supervise.outcome import outcome_of
@@ -336,7 +337,7 @@ def test_what_world_size_counts(tmp_path, monkeypatch, launcher, world, expected
     given = {"world_size": world} if world else {}
     plan = plan_for(tmp_path, TELL, launch=launcher, executor="docker", nodes=2, processes=8, **given)
     plan = replace(plan, resources=replace(plan.resources, gpus_per_node=8))
-    values = json.dumps(job_values(plan, node_identity_of("docker")))
+    values = json_page(job_values(plan, node_identity_of("docker")))
     job = JobTask(values, [f"root={tmp_path}", "node=1", "nodes=2"])
     monkeypatch.setenv("WORLD_SIZE", "9")
     found = variables(job, Folder(job.status), {"MASTER_ADDR": "a", "MASTER_PORT": "1", "NEMOTRON_NODE_IPS": "a\nb"})

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.provider import Cursors, LogChunk, Parts, Results, offset_of
+from nemo_runspec.backends.log_files import new_chunks
+from nemo_runspec.backends.provider import Cursors, LogChunk, Parts, Results
 from nemo_runspec.jobside.downsample import as_lines, downsample
 from nemo_runspec.packaging.pack import unpack
 from nemo_runspec.plans.model import Plan
@@ -78,13 +78,8 @@ def log_chunks(root: Path, cursors: Cursors, limit: int) -> Iterator[LogChunk]:
     Args:
         cursors: how much of each is known. `limit`: bytes in all.
     """
-    for file in sorted(Path(JobLayout(str(root)).logs).glob("*.log")):
-        start = offset_of(cursors.get(file.name))
-        with suppress(OSError), os.fdopen(open_regular(file), "rb") as log:
-            log.seek(start)
-            content = log.read(max(0, limit))
-            limit -= len(content)
-            yield LogChunk(file.name, start, content, more=bool(log.read(1)))
+    files = sorted(Path(JobLayout(str(root)).logs).glob("*.log"))
+    return new_chunks({file.name: file for file in files}, cursors, limit)
 
 
 def results(root: Path, outputs: Mapping[str, str]) -> Results:

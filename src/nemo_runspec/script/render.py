@@ -93,11 +93,11 @@ def _told(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
 
 
 def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
-    """What the supervisor is told of a job that is so for all of its tasks (`jobside.job.Job`)."""
+    """What the supervisor is told of a job that is so for all of its tasks (`jobside.job.JobTask`)."""
     inputs = newest_inputs(plan)
     target = plan.target
     stall = {"seconds": target.stall_timeout, "action": target.stall_action} if target.stall_timeout else {}
-    found = {
+    return {
         "name": plan.name,
         "launch": plan.launch.kind,
         "nodes": plan.resources.nodes,
@@ -110,7 +110,6 @@ def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
         "named": {variable.name: variable.value for variable in _naming(plan)},
         "stall": stall,
     }
-    return {key: value for key, value in found.items() if value not in ({}, [], None)}
 
 
 def _words(identity: NodeIdentity) -> Iterator[str]:

@@ -56,8 +56,7 @@ class Array:
 
     @property
     def _batch_text(self) -> str:
-        ends = {"ends_all": True} if self.ends_all else {}
-        return batch.batch_text(self.plan, members=True, **ends)
+        return batch.batch_text(self.plan, members=True, ends_all=self.ends_all)
 
     @property
     def shared_texts(self) -> dict[str, str]:

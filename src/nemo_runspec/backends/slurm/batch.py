@@ -49,20 +49,16 @@ def version_paths(plan: Plan) -> list[str]:
     return [found for path in versions_of(plan) if (found := storage.source_of(path))]
 
 
-def batch_text(plan: Plan, **more: Any) -> str:
-    """`batch.sh`.
-
-    Args:
-        more: further values, of an array whose tasks are jobs of their own.
-    """
-    own = "$nemotron_root/members/$SLURM_ARRAY_TASK_ID" if more else "$nemotron_root"
+def batch_text(plan: Plan, *, members: bool = False, ends_all: bool = False) -> str:
+    """`batch.sh`. As `batch_values`."""
+    own = "$nemotron_root/members/$SLURM_ARRAY_TASK_ID" if members else "$nemotron_root"
     lines = (
         "# Sourced by the batch script: this job's values. What is done with them is in slurm.py.",
         f"nemotron_root={plan.job_dir}",
         f"nemotron_own={own}",
         f"nemotron_script={quote(job_script(plan))}",
         f"nemotron_needs={quote(', '.join(needs_python(plan)))}",
-        f"nemotron_values={quote(json_page(batch_values(plan) | more))}",
+        f"nemotron_values={quote(json_page(batch_values(plan, members=members, ends_all=ends_all)))}",
         '. "$nemotron_root/slurm.sh"',
     )
     return "\n".join(lines) + "\n"
@@ -74,10 +70,14 @@ def needs_python(plan: Plan) -> list[str]:
     return [name for name in NEEDS_PYTHON if getattr(target, name)]
 
 
-def batch_values(plan: Plan) -> dict[str, Any]:
-    """What the batch script's supervisor is told of a job (`jobside.job.BatchJob`)."""
+def batch_values(plan: Plan, *, members: bool = False, ends_all: bool = False) -> dict[str, Any]:
+    """What the batch script's supervisor is told of a job (`jobside.job.BatchJob`).
+
+    Args:
+        members: of an array whose tasks are jobs of their own. `ends_all`: one of them that fails ends all others.
+    """
     target = target_of(plan, SlurmTarget)
-    found = {
+    return {
         "name": job_name(plan),
         "script": job_script(plan),
         "retries": target.retries,
@@ -86,5 +86,6 @@ def batch_values(plan: Plan) -> dict[str, Any]:
         "signal": name_of(target.signal),
         "lead": lead_of(target.signal),
         "health_seconds": health_seconds(plan),
+        "members": members,
+        "ends_all": ends_all,
     }
-    return {key: value for key, value in found.items() if value}

@@ -114,14 +114,13 @@ def pod_values(plan: Plan, platform: str) -> dict[str, Any]:
     """
     target = target_of(plan, CloudTarget)
     where = {"cloud_region": target.s3_region, "endpoint_url": target.s3_endpoint}
-    found = {
+    return {
         "nodes": plan.resources.nodes,
         "platform": platform,
         "data": [action for action, paths in (("get", target.inputs), ("put", target.outputs)) if paths],
         "outputs": declared_outputs(plan),
         "cloud_metadata": dict.fromkeys(target.cloud_metadata, where),
     }
-    return {key: value for key, value in found.items() if value}
 
 
 def _head(plan: Plan) -> Iterator[str]:

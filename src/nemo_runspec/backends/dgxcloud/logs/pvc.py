@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, offset_of
+from nemo_runspec.backends import log_files
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk
+from nemo_runspec.regular import read_part
 
 _END = 64 << 10
 """Bytes of a log's end that are looked at."""
@@ -45,19 +47,13 @@ def new_chunks(handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
     """New bytes of the nodes' logs, by byte offset; markers that a node has ended come as silent chunks."""
     folder = Path(str(handle["here"]))
     markers = (_name(folder, file) for file in _files(folder / "status", "node-*") if file.suffix != ".tmp")
-    chunks = [LogChunk(name, 0, b"1", silent=True) for name in markers if name not in cursors]
-    for file in _logs(folder):
-        name = _name(folder, file)
-        start = offset_of(cursors.get(name))
-        content, more = _read(file, start, limit)
-        limit -= len(content)
-        chunks += [LogChunk(name, start, content, more)] if content else []
-    return chunks
+    ends = [LogChunk(name, 0, b"1", silent=True) for name in markers if name not in cursors]
+    return [*ends, *log_files.new_chunks({_name(folder, file): file for file in _logs(folder)}, cursors, limit)]
 
 
 def last_lines(handle: Handle) -> bytes:
     """The last bytes of every node's log, one after the other."""
-    return b"".join(_read(file, -_END, _END)[0] for file in _logs(Path(str(handle["here"]))))
+    return b"".join(read_part(file, -_END, _END)[0] for file in _logs(Path(str(handle["here"]))))
 
 
 def _may(path: Path, mode: int) -> bool:
@@ -80,15 +76,3 @@ def _files(folder: Path, pattern: str) -> list[Path]:
 def _name(folder: Path, file: Path) -> str:
     """How a file is called among a job's logs: by its path in the job's directory, or beside it."""
     return str(file.relative_to(folder if folder in file.parents else folder.parent))
-
-
-def _read(file: Path, start: int, limit: int) -> tuple[bytes, bool]:
-    """Bytes from there on, or that many before the end, and whether there are more. A file that is gone has none."""
-    try:
-        with file.open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            start = stream.seek(start if start >= 0 else max(0, size + start))
-            content = stream.read(max(0, limit))
-            return content, start + len(content) < size
-    except OSError:
-        return b"", False

@@ -41,8 +41,8 @@ def assignments(values: Mapping[str, str], prefix: str = "") -> str:
 def json_page(values: Mapping[str, Any]) -> str:
     """JSON with a line for each value that says something, for a script that people read.
 
-    What is None, False, 0 or empty is what its reader takes for granted. Without escapes: a path of other letters has to
-    be the same bytes where the locale knows no such letters.
+    What is None, False, 0 or empty is what its reader takes for granted. Without escapes: a path of other letters has
+    to be the same bytes where the locale knows no such letters.
     """
     lines = ",\n".join(f'  "{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in values.items() if value)
     return f"{{\n{lines}\n}}"

@@ -18,6 +18,7 @@ from labs.runai.server import RunaiLab
 from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
 from runai_workloads import api_of, handle, workload
+from test_dgx_logs import ran
 
 from nemo_runspec.backends.dgxcloud import logs
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
@@ -100,6 +101,35 @@ def test_whatever_is_closed_on_the_way_is_named(closed: dict[str, Any], what: st
         assert not pvc.seen_from_here(closed)
         assert pvc.last_lines(closed) == b""
         assert pvc.new_chunks(closed, {}, LIMIT) == []
+
+
+# A job that ended before its files were on the claim
+
+STOPPED = "the job was told to stop (SIGINT) before it had started"
+ENDED = f"nemotron-end: node=0 attempt=0 exit_code=130 phase=start received=INT lines=1 reason_code= reason={STOPPED}"
+
+
+@needs_mounts
+def test_its_pod_says_how_and_why(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RUNAI_CLIENT_SECRET", runai_lab.client_secret)
+    (runai_lab.claims["data"] / "nemo_run").mkdir(exist_ok=True)
+    here = str(runai_lab.claims["data"] / "nemo_run" / "jobs" / "job-1")
+    job = {**ran(runai_lab, f'echo "{ENDED}"; exit 130'), "here": here}
+    assert pvc.seen_from_here(job)
+    (seen,) = DgxCloudProvider().status([job])
+    assert (seen.state, seen.exit_code, seen.reason) == ("failed", 130, f"{STOPPED}, exit code 130")
+
+
+@needs_mounts
+def test_beside_its_directory_it_says_why(runai_lab: RunaiLab, monkeypatch: pytest.MonkeyPatch):
+    """Where the cluster is not asked."""
+    monkeypatch.setenv("RUNAI_CLIENT_SECRET", runai_lab.client_secret)
+    jobs = runai_lab.claims["data"] / "nemo_run" / "jobs"
+    jobs.mkdir(parents=True)
+    (jobs / "job-1.failed.0").write_text(f"{STOPPED}\n")
+    job = {**ran(runai_lab, "exit 130"), "here": str(jobs / "job-1"), "kube": ""}
+    (seen,) = DgxCloudProvider().status([job])
+    assert (seen.state, seen.reason.startswith(STOPPED)) == ("failed", True), seen
 
 
 # A copy on S3

@@ -119,7 +119,8 @@ class Workloads(JobReader):
         from nemo_runspec.diagnosis.causes import says_killed_for_memory
 
         found = gather(self.api, handle, status)
-        status = replace(status, detail=replace(detail_of(status), evidence=found))
+        why = pvc.why_not_begun(handle) if pvc.seen_from_here(handle) else ""
+        status = replace(status, reason=why or status.reason, detail=replace(detail_of(status), evidence=found))
         messages = (*pod_messages(found.pods, now=False), *event_messages(found.events))
         killed = next(filter(says_killed_for_memory, (*(message.text for message in messages), status.reason)), "")
         if killed:

@@ -16,6 +16,7 @@ from nemo_runspec.backends.dgxcloud.pods import never_ran
 from nemo_runspec.backends.dgxcloud.workloads import is_over_now, state_now
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk
 from nemo_runspec.errors import UserError
+from nemo_runspec.script.pod_marker import read_ends
 from nemo_runspec.transport.base import Unreachable
 
 _RAN: dict[str, bool] = {}
@@ -54,10 +55,19 @@ def new_chunks(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> S
 
 
 def last_lines(api: RunaiApi, handle: Handle) -> bytes:
-    """The end of the logs of a job's nodes, end markers included; empty where there is no quick way to them."""
-    if pvc.seen_from_here(handle):
-        return pvc.last_lines(handle)
-    return kube.last_lines(api, handle) if api.kube is not None else b""
+    """The end of the logs of a job's nodes, end markers included; empty where there is no quick way to them.
+
+    A node that ended before its files were on the claim has said so in its pod's log alone.
+    """
+    kept = pvc.last_lines(handle) if pvc.seen_from_here(handle) else b""
+    if read_ends(kept) or api.kube is None:
+        return kept
+    try:
+        return kube.last_lines(api, handle) or kept
+    except UserError:
+        if kept:
+            return kept
+        raise
 
 
 def _never_ran(api: RunaiApi, handle: Handle, cursors: Cursors) -> bool:

@@ -56,6 +56,13 @@ def last_lines(handle: Handle) -> bytes:
     return b"".join(read_part(file, -_END, _END)[0] for file in _logs(Path(str(handle["here"]))))
 
 
+def why_not_begun(handle: Handle) -> str:
+    """Why a job's files never came to its directory, as its first node's `boot.sh` says; '' where it does not."""
+    folder = Path(str(handle["here"]))
+    said, _ = _read(folder.with_name(f"{folder.name}.failed.{handle.get('attempt') or 0}"), 0, _END)
+    return said.decode("utf-8", "replace").strip()
+
+
 def _may(path: Path, mode: int) -> bool:
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 

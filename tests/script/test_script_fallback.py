@@ -50,8 +50,9 @@ def marker(plan: Plan) -> NodeMarker:
     return found
 
 
-def test_it_is_short():
-    lines = program_text("fallback.sh").splitlines()
+@pytest.mark.parametrize("name", ["fallback.sh", "slurm_fallback.sh"])
+def test_it_is_short(name):
+    lines = program_text(name).splitlines()
     assert len([line for line in lines if line.strip() and not line.lstrip().startswith("#")]) <= MOST
 
 

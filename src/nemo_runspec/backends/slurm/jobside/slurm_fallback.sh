@@ -22,9 +22,10 @@ nemotron_end() { # CODE
   printf 'attempt=%s exit_code=%s fate=%s ended=%s reason_code=%s reason=%s\n' "$nemotron_restarts" "$code" "$fate" \
     "`date +%s`" "$reason_code" "$reason" >> "$nemotron_own/status/attempts${nemotron_shared:+-$nemotron_shared}"
   printf 'nemotron: attempt %s: %s\n' "$((nemotron_restarts + 1))" "$reason"
-  [ "$fate$nemotron_shared" = over ] || exit "$code"
+  [ "$fate" = over ] || exit "$code"
+  [ -z "$nemotron_shared" ] || { : > "${file%/*}/over-$nemotron_shared" && set -- "${file%/*}"/over-* && [ $# -ge "${SLURM_ARRAY_TASK_COUNT:-1}" ]; } || exit "$code"
   rm -f "$nemotron_own/secrets.env" && nemotron_versions=()
-  [ "$code" -ne 0 ] || [ ! -f "$nemotron_own/versions.sh" ] || . "$nemotron_own/versions.sh"
+  [ "$code$nemotron_shared" != 0 ] || [ ! -f "$nemotron_own/versions.sh" ] || . "$nemotron_own/versions.sh"
   for path in "${nemotron_versions[@]}"; do
     [ -d "$path" ] && file=${path%/*}/latest && ln -sfn -- "${path##*/}" "$file.new" && mv -fT -- "$file.new" "$file"
   done
@@ -48,8 +49,10 @@ srun() { # WORD...: as step.py and array.py have those of the job's own step
     esac
     words+=("$word")
   done
-  (trap '' TERM && exec srun "${words[@]}") &
-  while wait "$!"; code=$?; [ "$code" -gt 128 ] && kill -0 "$!" 2> /dev/null; do :; done
+  rm -f "$nemotron_gates/.code" # bash 5.2 may lose a status as a signal comes: so it is written down
+  (trap : INT HUP USR1 USR2 && trap '' TERM && { command srun "${words[@]}" || code=$?; } && echo "$code" > "$nemotron_gates/.code") &
+  while kill -0 "$!" 2> /dev/null; do wait "$!" || code=$?; done
+  [ ! -s "$nemotron_gates/.code" ] || read -r code < "$nemotron_gates/.code"
   return "$code"
 }
 trap '{ nemotron_end "$?"; } 2> /dev/null' EXIT

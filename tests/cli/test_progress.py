@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import sys
 
 import pytest
 from support import HEADER, start
+from terminals import in_terminal
 from waiting import line_of, until
 
 BODY = """\
@@ -82,21 +80,13 @@ def test_a_watch_in_json(project, job):
 
 @pytest.mark.parametrize("columns", ["80", "120"])
 def test_a_watch_on_a_terminal_renews_itself(project, job, columns):
-    child, screen = pty.fork()
-    if child == 0:
-        os.chdir(project.folder)
-        environment = project.environment(COLUMNS=columns, LINES="24", TERM="xterm")
-        os.execve(sys.executable, [sys.executable, "-m", "nemotron", "jobs", "status", "--watch", job], environment)
-    shown = ""
-    while True:
-        try:
-            shown += os.read(screen, 4096).decode()
-        except OSError:
-            break
+    def end_it(shown):
         if "running" in shown:
             (project.state / "jobs" / job / "go").touch()
-    os.close(screen)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+
+    terminal = {"COLUMNS": columns, "LINES": "24", "TERM": "xterm"}
+    shown, code = in_terminal(project, "jobs", "status", "--watch", job, look=end_it, **terminal)
+    assert code == 5
     assert shown.count("JOB") > 1, "drawn again"
     assert "\x1b[J" in shown
     drawn = shown.replace("\r", "").split("\x1b[J")[-1]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import sys
-
 import pytest
 from job_records import record, stored
+from terminals import in_terminal
 from waiting import until
 
 from nemo_runspec.records import JobStore
@@ -71,29 +68,12 @@ def test_a_terminal_is_asked_with_jobs_and_gpus(sleeper, nemotron_process, answe
     name = submitted(nemotron_process, "toy", "run.env.gpus_per_node=0")
     until(lambda: states(nemotron_process)[name] == "running")
     try:
-        said, ended = answered(sleeper, answer, "jobs", "cancel", "--state", "running")
+        said, ended = in_terminal(sleeper, "jobs", "cancel", "--state", "running", keys=f"{answer}\n")
         assert f"cancel 1 job: {name}? [y/N]" in said
         assert ended == code
         assert states(nemotron_process)[name] == state
     finally:
         nemotron_process("jobs", "cancel", "--all", "-y")
-
-
-def answered(project, answer, *words):
-    """A command in a terminal, and one line typed there: all that it says, and its exit code."""
-    child, screen = pty.fork()
-    if child == 0:
-        os.chdir(project.folder)
-        os.execve(sys.executable, [sys.executable, "-m", "nemotron", *words], project.environment(COLUMNS="80"))
-    os.write(screen, f"{answer}\n".encode())
-    said = b""
-    while True:
-        try:
-            said += os.read(screen, 4096)
-        except OSError:
-            break
-    os.close(screen)
-    return said.decode(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @pytest.fixture

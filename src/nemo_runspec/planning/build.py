@@ -24,7 +24,7 @@ from nemo_runspec.planning.container_build import refuse_build, with_build_words
 from nemo_runspec.planning.elsewhere import paths_of_here
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables, take_arguments
 from nemo_runspec.planning.given import files_of, lay_over
-from nemo_runspec.planning.limits import check_gpu_hours
+from nemo_runspec.planning.limits import in_limits
 from nemo_runspec.planning.missing_values import missing_secret
 from nemo_runspec.planning.names import name_for
 from nemo_runspec.planning.planned import Planned, PlanRequest
@@ -40,7 +40,6 @@ from nemo_runspec.planning.section_checks import (
 )
 from nemo_runspec.planning.sweep_cache import Shared
 from nemo_runspec.planning.wandb_use import drop_unused_placeholders
-from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
@@ -137,8 +136,7 @@ class _Builder:
             warnings = (*warnings, *paths_of_here(run, tree, sources, self.request.folder))
         plan = replace(plan, warnings=warnings, unfilled=(*plan.unfilled, *self.backend.lacking_in(plan)))
         refuse_leaks(plan, environment.values)
-        check_gpu_hours(plan)
-        return Planned(plan, environment.values)
+        return Planned(in_limits(plan, over=self.request.over_ceiling), environment.values)
 
     def _compose(self) -> None:
         composition, request = self.composition, self.request
@@ -245,7 +243,7 @@ class _Builder:
             ),
             unfilled=(*self._unfilled(run, sources, target), *missing.values()),
             missing_secrets=missing,
-            labels=_labels_without(request.labels, environment.values),
+            labels=request.labels.without(environment.values.values()),
         )
 
     def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Target) -> list[str]:
@@ -336,11 +334,6 @@ def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
     if source.layer is not Layer.CLI or source.text is None:
         return source
     return replace(source, text=redact_argv([source.text], values.values())[0])
-
-
-def _labels_without(labels: Labels, values: Mapping[str, str]) -> Labels:
-    """The labels, with no secret in the note."""
-    return replace(labels, note=redact_argv([labels.note], values.values())[0])
 
 
 def _below(sources: Mapping[str, Source], prefix: str) -> dict[str, Source]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.duration import hours
@@ -55,8 +55,29 @@ def gpu_hours(plan: Plan) -> float | None:
     return cost_of(plan).gpu_hours
 
 
-def check_gpu_hours(plan: Plan) -> None:
-    """Raises `UserError` where a plan may use more than the profile's `max_gpu_hours`."""
+class OverCeiling(UserError):
+    """A plan that may use more than its profile allows. A person may want it all the same."""
+
+
+def in_limits(plan: Plan, *, over: bool = False) -> Plan:
+    """The plan, held against the profile's `max_gpu_hours`.
+
+    Args:
+        over: a person wants it although it passes that, which is then a warning.
+
+    Raises:
+        OverCeiling: it may use more.
+    """
+    try:
+        _check_gpu_hours(plan)
+    except OverCeiling as error:
+        if not over:
+            raise
+        return replace(plan, warnings=(*plan.warnings, f"{error.what}: wanted all the same"))
+    return plan
+
+
+def _check_gpu_hours(plan: Plan) -> None:
     problem = too_many_gpu_hours(
         plan.run["env"], plan.target, plan.resources, plan.sources.get("run.env.max_gpu_hours")
     )
@@ -74,7 +95,7 @@ def too_many_gpu_hours(
     cost = _cost(target, resources)
     if cost.gpu_hours is not None and cost.gpu_hours <= ceiling:
         return None
-    return UserError(
+    return OverCeiling(
         f"the plan may use {_amount(cost)} ({_shape(resources, cost)}); the profile allows {ceiling:,}",
         where=source.place() if source else None,
         remedy=_remedy(env, target, cost),

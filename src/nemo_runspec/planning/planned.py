@@ -29,6 +29,7 @@ class PlanRequest:
         versions: artifact → the job whose version of it is read.
         after: ids of jobs of its platform that have to succeed before it starts.
         labels: what the job is called. `variables`: laid over those of the profile, the last one last.
+        over_ceiling: whether it may use more GPU-hours than the profile allows: a person has said so.
     """
 
     recipe: Recipe
@@ -43,6 +44,7 @@ class PlanRequest:
     after: tuple[str, ...] = ()
     labels: Labels = field(default_factory=Labels)
     variables: tuple[GivenVariable, ...] = ()
+    over_ceiling: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.redact import redact_argv
 
 LONGEST_NAME = 20
 """What a job's name has room for before its date and its random part (`planning.names`)."""
@@ -29,6 +30,10 @@ class Labels:
     name: str = ""
     tags: tuple[str, ...] = ()
     note: str = ""
+
+    def without(self, secrets: Iterable[str]) -> Labels:
+        """The same, with none of the secrets in the note, and nothing that is given to a secret's name."""
+        return replace(self, note=redact_argv([self.note], secrets)[0])
 
 
 def labels_of(name: str | None = None, tags: Iterable[str] = (), note: str | None = None) -> Labels:

@@ -9,7 +9,7 @@ from nemo_runspec.errors import UserError
 _YES = ("y", "yes")
 
 
-def confirmed(question: str, *, yes: bool, what: str, remedy: str) -> bool:
+def confirmed(question: str, *, yes: bool, what: str, remedy: str | None = None) -> bool:
     """Whether the person wants it.
 
     Args:

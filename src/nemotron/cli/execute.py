@@ -49,13 +49,33 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     _check_remote_only(request, invocation)
     if invocation.multirun:
         return _multirun(request, invocation)
-    planned = build_plan(request)
+    request, planned = _affordable(request, invocation)
     shown = invocation.dry_run or view is View.CONFIG
     if invocation.force_squash:
         request, planned = _squashed(request, planned, dry_run=shown)
     if shown:
         return _preview(_looked_at_here(planned), view, invocation)
     return _run(request, planned, invocation)
+
+
+def _affordable(request: PlanRequest, invocation: Invocation) -> tuple[PlanRequest, Planned]:
+    """The plan. Where it passes a ceiling of the profile, a person is asked, unless `-y` has said it.
+
+    Raises:
+        OverCeiling: nobody can be asked, the answer is no, or nothing would be submitted.
+    """
+    from nemo_runspec.planning.limits import OverCeiling
+    from nemotron.cli.confirm import can_ask, confirmed
+
+    try:
+        return request, build_plan(request)
+    except OverCeiling as error:
+        may_ask = invocation.yes or can_ask()
+        question = f"{error.what}; submit it all the same?"
+        if invocation.dry_run or not may_ask or not confirmed(question, yes=invocation.yes, what=error.what):
+            raise
+    request = replace(request, over_ceiling=True)
+    return request, build_plan(request)
 
 
 def _run(request: PlanRequest, planned: Planned, invocation: Invocation) -> int:
@@ -134,7 +154,20 @@ def _multirun(request: PlanRequest, invocation: Invocation) -> int:
     from nemotron.cli.as_json import run_sweep
 
     _check_single(invocation)
+    request = _affordable_sweep(request, invocation)
     return run_sweep(lambda caller: start_sweep(request, caller), as_json=invocation.json)
+
+
+def _affordable_sweep(request: PlanRequest, invocation: Invocation) -> PlanRequest:
+    """The request of a sweep whose first run has been looked at, where the profile has a ceiling."""
+    from nemo_runspec.planning.sweep import combinations
+    from nemo_runspec.sweeps.lead import asks_a_sweeper
+
+    has_ceiling = request.profile is not None and request.profile.values.get("max_gpu_hours") is not None
+    if not has_ceiling or asks_a_sweeper(request):
+        return request
+    first, _ = _affordable(replace(request, overrides=combinations(request)[0]), invocation)
+    return replace(request, over_ceiling=first.over_ceiling)
 
 
 def _looked_at_here(planned: Planned) -> Planned:

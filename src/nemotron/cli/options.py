@@ -72,6 +72,7 @@ RECIPE_OPTIONS: tuple[OptionSpec, ...] = (
     OptionSpec("--multirun", "-m", None, "One run for every combination of values, such as train.lr=1e-3,3e-4."),
     OptionSpec("--stage", None, None, "Put the files on the cluster and submit nothing."),
     OptionSpec("--force-squash", None, None, "Make the container's squash file again although it exists."),
+    OptionSpec("--yes", "-y", None, "Do not ask where a ceiling of the profile is passed."),
     OptionSpec("--json", None, None, "The job, or with --dry-run the plan, as JSON; all else on the error stream."),
 )
 
@@ -95,6 +96,7 @@ class Invocation:
     multirun: bool = False
     stage: bool = False
     force_squash: bool = False
+    yes: bool = False
     json: bool = False
     name: str | None = None
     tag: tuple[str, ...] = ()

@@ -133,7 +133,9 @@ def asked(overview: Overview, names: Sequence[str], verb: str, *, sure: bool) ->
 
 def gpus_said(store: JobStore, entries: Sequence[Entry]) -> str:
     """`, 24 GPUs` of jobs together, as far as their plans say it; '' where none has any."""
-    known = [gpus for entry in entries if (gpus := _gpus(store, entry)) is not None]
+    from nemo_runspec.planning.gpu_time import gpus_of
+
+    known = [gpus for entry in entries if (gpus := gpus_of(store.folder(entry.name))) is not None]
     return f", {count(sum(known), 'GPU')}" if sum(known) else ""
 
 
@@ -167,16 +169,6 @@ def known_recipes() -> Iterable[str]:
 _ALL = "All of them."
 _YES = "Do it without asking."
 _SHOWN = 3
-
-
-def _gpus(store: JobStore, entry: Entry) -> int | None:
-    from nemo_runspec.planning.codec import load_plan
-
-    try:
-        plan = load_plan(store.folder(entry.name) / "plan.json")
-    except UserError:
-        return None
-    return plan.target.gpus(plan.resources)
 
 
 def _named(names: Sequence[str]) -> str:

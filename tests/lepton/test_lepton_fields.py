@@ -36,6 +36,7 @@ def target_of(name: str = "train-1121-abcd", **env: Any) -> Any:
         ({"mounts": [MOUNT, {**MOUNT, "mount_path": "/mnt/data/"}]}, "^mounts: two of them are at /mnt/data"),
         ({"ttl": "5m"}, "^ttl: 5m is too short"),
         ({"ttl": "soon"}, "^ttl: 'soon' is no length of time"),
+        ({"ttl": "600"}, "write it with its unit, such as 3d"),
         ({"queue_priority": "urgent"}, "^queue_priority: 'urgent'"),
         ({"secret_vars": {"LEPTON_JOB_NAME": "x"}}, "^secret_vars: 'LEPTON_JOB_NAME'"),
         ({"secret_vars": {"TOKEN": "no such name"}}, "^secret_vars: TOKEN names no secret"),

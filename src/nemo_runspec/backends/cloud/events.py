@@ -25,6 +25,7 @@ def _nanoseconds(event: Event) -> int:
 
 
 def _line(event: Event) -> bytes:
-    when = "-" if event.time is None else datetime.fromtimestamp(event.time, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    time = None if event.time is None else datetime.fromtimestamp(event.time, timezone.utc)
+    when = "-" if time is None else f"{time:%Y-%m-%d %H:%M:%SZ}"
     many = f" (x{event.count})" if event.count > 1 else ""
     return f"{when} {event.kind} {event.reason} {event.about}: {event.message}{many}\n".encode()

@@ -12,7 +12,7 @@ from nemo_runspec import field
 from nemo_runspec.backends.checks import VARIABLE, control_characters, raise_problems
 from nemo_runspec.backends.cloud.custom_spec import Merged, merge
 from nemo_runspec.backends.stall import STALL_TIMEOUT, stall_problem, stall_seconds
-from nemo_runspec.duration import FORMS, whole_seconds
+from nemo_runspec.duration import whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import SAME_NAME, Field, argument, carried_values, key, keys_of, plain
 from nemo_runspec.plans.storage import Storage, StorageMount, tables
@@ -244,7 +244,7 @@ def _problems(target: type[CloudTarget], env: Mapping[str, Any]) -> Iterator[Use
     """What is wrong with texts that must stand on one line, and with the keys of all clouds."""
     keys = keys_of(target)
     yield from control_characters(env, [declared.name for declared in keys if declared.one_line])
-    yield from _lengths_of_time(env, [declared.name for declared in keys if declared.seconds])
+    yield from _lengths_of_time(env, [declared for declared in keys if declared.seconds])
     yield from stall_problem(env.get("stall_timeout"))
     yield from _urls(env)
     yield from _data(env)
@@ -259,12 +259,13 @@ def _problems(target: type[CloudTarget], env: Mapping[str, Any]) -> Iterator[Use
     yield from _plain_secrets(target, env)
 
 
-def _lengths_of_time(env: Mapping[str, Any], names: Iterable[str]) -> Iterator[UserError]:
-    for name in names:
+def _lengths_of_time(env: Mapping[str, Any], keys: Iterable[Field]) -> Iterator[UserError]:
+    for name, usual in ((declared.name, declared.default) for declared in keys):
         try:
-            whole_seconds(str(env.get(name) or "1m"))
+            whole_seconds(str(env.get(name) or usual))
         except ValueError:
-            yield UserError(f"{name}: {env[name]!r} is no length of time", remedy=f"such as {FORMS}", key=name)
+            remedy = f"write it with its unit, such as {usual}"
+            yield UserError(f"{name}: {env[name]!r} is no length of time", remedy=remedy, key=name)
 
 
 def _urls(env: Mapping[str, Any]) -> Iterator[UserError]:

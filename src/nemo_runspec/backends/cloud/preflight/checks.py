@@ -61,14 +61,14 @@ def platform_checks(
     """What a platform says of a job's request, as far as it can be asked.
 
     Args:
-        connect: makes the request; raises `UserError` where there are no credentials.
+        connect: makes the request; raises `UserError` where there are no credentials, or they cannot be used.
         reached: whether it answers, and accepts them. `checks`: the rest.
     """
     try:
         request = connect()
     except UserError as error:
         yield of_error("credentials", error)
-        yield skipped(platform, "not checked: there are no credentials")
+        yield skipped(platform, "not checked: it takes credentials")
         return
     instead = skipped(f"the rest of {platform}", "not checked: it does not answer as it should")
     yield from unless_failed(reached(request), checks(request), [instead])

@@ -59,7 +59,7 @@ def last_lines(handle: Handle) -> bytes:
 def why_not_begun(handle: Handle) -> str:
     """Why a job's files never came to its directory, as its first node's `boot.sh` says; '' where it does not."""
     folder = Path(str(handle["here"]))
-    said, _ = _read(folder.with_name(f"{folder.name}.failed.{handle.get('attempt') or 0}"), 0, _END)
+    said, _ = read_part(folder.with_name(f"{folder.name}.failed.{handle.get('attempt') or 0}"), 0, _END)
     return said.decode("utf-8", "replace").strip()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 
 import jsonschema
 import pytest
@@ -104,9 +105,11 @@ def test_env_check_exits_2_and_says_where(nemotron, project):
     assert "unknown key 'acount'" in outcome.err
     assert "at:  env.toml:3 [a]" in outcome.err
     assert "did you mean 'account'?" in outcome.err
-    assert "1 profile, 1 error, 0 warnings" in outcome.out
+    assert outcome.out == "env.toml: 1 of 1 profile wrong: a\n"
+    assert 'acount = "x"' in outcome.err.splitlines()[2]
     report = nemotron("env", "check", "--json")
     assert report.code == 2
+    assert (report.json["profiles"], report.json["wrong"]) == (1, ["a"])
     assert report.json["errors"][0]["place"] == "env.toml:3 [a]"
 
 
@@ -181,7 +184,7 @@ def test_env_check_finds_a_folder_for_clones_that_is_none(nemotron, project):
 
 def test_env_check_of_a_named_file(nemotron, project):
     project.write("other.toml", '[a]\nexecutor = "slurm"\n')
-    assert nemotron("env", "check", "other.toml").succeeds().out.startswith("other.toml: 1 profile, 0 errors")
+    assert nemotron("env", "check", "other.toml").succeeds().out.startswith("other.toml: 1 profile, all right")
     nemotron("env", "check", "gone.toml").refuses("cannot read gone.toml")
 
 
@@ -372,3 +375,63 @@ def test_a_parents_mistake_is_reported_once_at_its_line(check, monkeypatch, mist
     )
     (error,) = check(text).errors
     assert "env.toml:3 [p]" in error.where
+
+
+ONE_PASS = """\
+[a]
+executor = "slurm"
+time = 5.5
+acount = "x"
+partition = "YOUR-PARTITION"
+qos = "${oc.env:NOT_SET}"
+
+[wandb]
+entity = "YOUR-TEAM"
+
+[b]
+executor = "dgxcloud"
+client_id = 7
+client_secret = "${oc.env:DGX_CLIENT_SECRET,''}"
+
+[cli]
+colour = "blue"
+"""
+
+
+def test_everything_in_one_pass_in_the_order_of_lines(nemotron, project):
+    project.write("env.toml", ONE_PASS)
+    checked = nemotron("env", "check")
+    errors = nemotron("env", "check", "--json").json["errors"]
+    lines = [int(error["place"].partition(":")[2].split(" ")[0]) for error in errors]
+    assert lines == sorted(lines)
+    assert {3, 4, 5, 6, 9, 13, 14, 17} <= set(lines)
+    rows = ONE_PASS.splitlines()
+    below = [after for place, after in pairwise(checked.err.splitlines()) if place.startswith("  at:  ")]
+    assert [line.strip() for line in below] == [rows[line - 1] for line in lines]
+    told = [error["message"] for error in errors]
+    assert not [line for line in told if "account is required" in line], "it is there, and misspelt"
+    assert [line.count("export DGX_CLIENT_SECRET=…") for line in told if "client_secret" in line] == [1]
+
+
+def test_a_secret_that_stands_in_the_file_is_not_repeated(nemotron, project):
+    project.write("env.toml", '[b]\nexecutor = "dgxcloud"\nclient_secret = 12345678\n')
+    outcome = nemotron("env", "check")
+    assert "client_secret = ******" in outcome.err
+    assert "12345678" not in outcome.err + nemotron("env", "check", "--json").out
+
+
+def test_profiles_are_counted(nemotron, project):
+    project.write("env.toml", '[p]\nexecutor = "slurm"\ntime = 5.5\nqos = 1\n[a]\nextends = "p"\n[b]\n')
+    assert nemotron("env", "check").out == "env.toml: 2 of 3 profiles wrong: p, a\n"
+    assert "3 profiles, 2 of them wrong" in nemotron("doctor").out
+    project.write("env.toml", '[b]\n[cli]\ncolour = "x"\n')
+    assert nemotron("env", "check").out == "env.toml: 1 profile all right, but not what stands beside them\n"
+    project.write("env.toml", "[b]\n")
+    assert nemotron("env", "check").succeeds().out == "env.toml: 1 profile, all right\n"
+
+
+def test_a_secret_that_is_missing_names_its_variable(nemotron, project):
+    project.write("train.py", "print(1)\n")
+    lacking = "client_secret is required by executor 'dgxcloud' and not set: export DGX_CLIENT_SECRET=…"
+    assert lacking in nemotron("run", "./train.py", "--run", "runai", "--dry-run").succeeds().out
+    nemotron("run", "./train.py", "--run", "runai").refuses(lacking)

@@ -2,59 +2,99 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.doctor.trial import Trial, place_of, try_profile
-from nemo_runspec.errors import Code, Problems, UserError
+from nemo_runspec.errors import Code, Problems, Unfilled, UserError
 from nemo_runspec.paths import expand_user
 from nemo_runspec.profiles.envfile import EnvFile
-from nemo_runspec.profiles.profile import Profile, placeholders, resolve_profile, system_section
+from nemo_runspec.profiles.profile import Profile, placeholders, read_profile, system_section
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
+from nemo_runspec.redact import HIDDEN
+from nemo_runspec.secret_names import is_secret_name
 from nemo_runspec.source import Source
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was found: errors make `env check` exit 2, warnings do not."""
+    """What was found: errors make `env check` exit 2, warnings do not.
+
+    Args:
+        profiles: how many there are. `wrong`: those with which no job could be submitted.
+        errors: in the order of their lines. `warnings`: what is odd but harmless.
+    """
 
     profiles: int
+    wrong: tuple[str, ...]
     errors: tuple[UserError, ...]
     warnings: tuple[str, ...]
 
 
 def check_env_file(env: EnvFile) -> CheckReport:
-    """Checks strays, system sections and every profile. A problem of a parent is reported once."""
+    """Checks strays, system sections and every profile, all in one pass. A problem of a parent is reported once."""
     errors = [*_strays(env), *_system_errors(env)]
     warnings: list[str] = []
+    wrong = []
     root = _root(env)
     parents = {str(table.get("extends")) for table in env.sections.values()}
     left = placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")
-    errors += [line.error(env.where("wandb")) for line in left]
+    errors += [_placed(line, env.where("wandb", line.key.partition("] ")[2])) for line in left]
     for name in env.profiles:
-        try:
-            profile = resolve_profile(env, name)
-        except Problems as error:
-            errors += error.problems
-            continue
-        except UserError as error:
-            errors.append(error)
-            continue
-        warnings += profile.warnings
-        trial = try_profile(profile, root, env.source("artifacts", "root") if root else None)
-        errors += [error.at(env.where(profile.name)) for error in trial.refused]
-        if name not in parents:  # what others extend may leave things for its children to fill in
-            errors += [_OfProfile(name, error.at(env.where(name))) for error in _lacking(profile, trial)]
-    return CheckReport(len(env.profiles), tuple(_unique(errors)), tuple(dict.fromkeys(warnings)))
+        found, odd = _problems_of(env, name, root, parent=name in parents)
+        errors += found
+        warnings += odd
+        wrong += [name] if found else []
+    ordered = sorted(_unique(errors), key=lambda error: place_in(env, error) or (len(env.files), 0))
+    return CheckReport(len(env.profiles), tuple(wrong), tuple(ordered), tuple(dict.fromkeys(warnings)))
+
+
+def place_in(env: EnvFile, error: UserError) -> tuple[int, int] | None:
+    """Which of the files an error is in, and its line, counted from 1; None for one that has no place in them."""
+    for number, file in enumerate(env.files):
+        match = re.match(r":(\d+)", (error.where or "").removeprefix(file.shown))
+        if match and (error.where or "").startswith(file.shown):
+            return number, int(match[1])
+    return None
+
+
+def line_of(env: EnvFile, error: UserError) -> str:
+    """The line of the file that an error is in; '' where it has none, or is about a secret written there."""
+    place = place_in(env, error)
+    if place is None:
+        return ""
+    line = env.files[place[0]].text[place[1] - 1].strip()
+    key, equals, value = line.partition("=")
+    hidden = equals and is_secret_name(key.strip()) and "${" not in value
+    return f"{key}= {HIDDEN}" if hidden else line
+
+
+def _problems_of(env: EnvFile, name: str, root: Any, *, parent: bool) -> tuple[list[UserError], tuple[str, ...]]:
+    """What is wrong with a profile, and what is odd. What others extend may leave things for them to fill in."""
+    try:
+        profile, problems = read_profile(env, name)
+    except UserError as error:
+        return [error], ()
+    trial = try_profile(profile, root, env.source("artifacts", "root") if root else None)
+    known = {problem.key.partition(".")[0] for problem in problems if problem.key}
+    refused = [error.at(env.where(name)) for error in trial.refused if error.key not in known]
+    lacking = [] if parent else [error for error in _lacking(profile, trial) if error.key not in known]
+    return [*problems, *refused, *(_OfProfile(name, error.at(env.where(name))) for error in lacking)], profile.warnings
 
 
 def _lacking(profile: Profile, trial: Trial) -> list[UserError]:
     """What a submission would lack, each key once: what is unfilled, then what the backend itself says."""
     lines = profile.unfilled()
     known = {line.key for line in lines}
-    own = [line.error(place_of(profile, line.key)) for line in lines]
+    own = [_placed(line, place_of(profile, line.key)) for line in lines]
     open_places = {error.where for error in own if error.where}
     return [*own, *(error for error in trial.lacking if error.key not in known and error.where not in open_places)]
+
+
+def _placed(line: Unfilled, where: str | None) -> UserError:
+    """The line as an error, which says its place but once."""
+    return UserError(line.removesuffix(f" ({where})"), where=where, code=line.code, key=line.key)
 
 
 class _OfProfile(UserError):

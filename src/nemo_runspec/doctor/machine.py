@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nemo_runspec import paths
 from nemo_runspec.backends.machine import GIT, SSH, UV, own_folder, program, python, room
 from nemo_runspec.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count
+
+if TYPE_CHECKING:
+    from nemo_runspec.doctor.envcheck import CheckReport
 
 
 def here() -> Iterator[Check]:
@@ -41,11 +45,15 @@ def env_file() -> Iterator[Check]:
     files = " and ".join(str(file.path) for file in env.files)
     seen = f"{files}: {count(report.profiles, 'profile')}"
     if report.errors:
-        yield failed(DEFAULT_NAME, f"{seen}, {len(report.errors)} wrong", "nemotron env check names each")
+        yield failed(DEFAULT_NAME, f"{seen}, {_wrong(report)}", "nemotron env check names each")
     elif report.warnings:
         yield warning(DEFAULT_NAME, f"{seen}, {len(report.warnings)} odd", "nemotron env check names each")
     else:
         yield ok(DEFAULT_NAME, seen)
+
+
+def _wrong(report: CheckReport) -> str:
+    return f"{len(report.wrong)} of them wrong" if report.wrong else "and something beside them is wrong"
 
 
 def _home() -> Path:

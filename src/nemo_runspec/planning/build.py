@@ -124,7 +124,9 @@ class _Builder:
         sources = self._leaf_sources(run, tree)
         files = files_of(self.request.variables)
         environment = job_environment(run, spec, run_dir, sources, local=self._inherits(), files=files)
-        self.unfilled = unfilled_values(self.executor, run["env"], _below(sources, "run.env."))
+        self.unfilled = unfilled_values(
+            self.executor, run["env"], _below(sources, "run.env."), self.profile.unset if self.profile else {}
+        )
         check_environment(environment.variables, [*(s.name for s in environment.secrets), *environment.missing])
         self._hide_secrets(run, environment, sources)
         self.args = take_arguments(self.request.args, environment)

@@ -13,7 +13,7 @@ from typing import Any
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.source import Layer, Source, display_path
-from nemo_runspec.toml import KeyPath, key_lines, read_toml
+from nemo_runspec.toml import KeyPath, key_lines, read_toml, split_lines
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class EnvFile:
         path: the file; `shown`: how it is named to the user.
         sections: section name → table, system sections included; `strays`: top-level keys outside any section.
         lines: key path → 1-based line.
+        text: what it says, a line each.
         users: whether it is the user's own, of no project. `below`: the user's own below it, None for none.
         merged: executor and section → what `profile.resolve_profile` has made of it, for those that extend it.
     """
@@ -47,6 +48,7 @@ class EnvFile:
     sections: Mapping[str, dict[str, Any]]
     strays: tuple[str, ...]
     lines: Mapping[KeyPath, int]
+    text: tuple[str, ...] = field(default=(), repr=False)
     users: bool = False
     below: EnvFile | None = None
     merged: dict[tuple[str, str], MergedProfile] = field(default_factory=dict, compare=False, repr=False)
@@ -170,6 +172,7 @@ def load_env_file(path: Path, *, users: bool = False) -> EnvFile:
     """Reads an env file.
 
     Args:
+        text: what it says, a line each.
         users: whether it is the user's own, of no project.
 
     Raises:
@@ -179,4 +182,4 @@ def load_env_file(path: Path, *, users: bool = False) -> EnvFile:
     document, text = read_toml(path, shown)
     sections = {name: value for name, value in document.items() if isinstance(value, dict)}
     strays = tuple(name for name in document if name not in sections)
-    return EnvFile(path, shown, sections, strays, key_lines(text), users)
+    return EnvFile(path, shown, sections, strays, key_lines(text), tuple(split_lines(text)), users)

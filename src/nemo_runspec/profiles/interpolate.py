@@ -39,6 +39,11 @@ def refers_to_environment(value: Any) -> bool:
     return isinstance(value, str) and "${oc.env:" in value
 
 
+def unset_variables(value: str) -> list[str]:
+    """The variables of the environment that a text refers to, and that are not set or empty, defaults or not."""
+    return [name for match in _VARIABLE.finditer(value) if not os.environ.get(name := match.group(1))]
+
+
 def retype(value: Any, field_type: str) -> Any:
     """Text that came from a variable as the number or boolean its field wants; unchanged where it is none.
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, time
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from nemo_runspec.errors import Code, Problems, Unfilled, UserError, did_you_mean
+from nemo_runspec.errors import Code, Problems, Unfilled, UserError, did_you_mean, suggest
 from nemo_runspec.field import Field, problem_with
 from nemo_runspec.profiles.envfile import EnvFile, MergedProfile
 from nemo_runspec.profiles.executor import executor_of
 from nemo_runspec.profiles.fieldset import FieldSet, fields_of, owners_of
-from nemo_runspec.profiles.interpolate import refers_to_environment, resolve_value, retype
+from nemo_runspec.profiles.interpolate import refers_to_environment, resolve_value, retype, unset_variables
 from nemo_runspec.profiles.layers import extend
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.secret_names import is_secret_name
@@ -42,6 +43,7 @@ class Profile:
         values: canonical key → value; `extends` is gone, nothing is filled in from defaults.
         sources: dotted key → where it was written.
         warnings: what is odd but harmless, such as keys of another executor.
+        unset: key → the variable that its value is to come from, which is not set.
     """
 
     name: str
@@ -52,11 +54,12 @@ class Profile:
     values: dict[str, Any]
     sources: dict[str, Source]
     warnings: tuple[str, ...] = ()
+    unset: Mapping[str, str] = field(default_factory=dict)
 
     def unfilled(self) -> tuple[Unfilled, ...]:
         """What a site must still fill in: required keys that no recipe brings, placeholders that were left."""
         brought = {"container_image": "the recipe's own"}
-        return unfilled_values(self.executor, {**brought, **self.values}, self.sources)
+        return unfilled_values(self.executor, {**brought, **self.values}, self.sources, self.unset)
 
 
 def resolve_profile(env: EnvFile, name: str) -> Profile:
@@ -66,6 +69,18 @@ def resolve_profile(env: EnvFile, name: str) -> Profile:
         UserError: unknown profile or parent, a cycle, or any problem of a key in its chain (all at once). Problems in
             profiles outside the chain are not looked at.
     """
+    found, problems = read_profile(env, name)
+    if problems:
+        raise one_or_all(f"profile '{name}' of {found.shown} has", problems)
+    return found
+
+
+def read_profile(env: EnvFile, name: str) -> tuple[Profile, list[UserError]]:
+    """A profile as far as it can be read, and what is wrong with keys in its chain: these are left out.
+
+    Raises:
+        UserError: unknown profile, parent or executor, or a cycle.
+    """
     chain = env.chain(name)
     executor = executor_of(env, chain)
     fields = fields_of(executor)
@@ -74,11 +89,18 @@ def resolve_profile(env: EnvFile, name: str) -> Profile:
     warnings = [note for section in reversed(chain) for note in env.merged[executor, section].warnings]
     sources = dict(joined.sources)
     values, missing = _resolve(joined.values, sources, fields, name)
-    problems += missing or _type_problems(values, sources, fields)
-    if problems:
-        raise one_or_all(f"profile '{name}' of {env.file_of(name).shown} has", problems)
+    missed = {problem.key.partition(".")[0] for problem in missing}
+    known = {key: value for key, value in values.items() if key not in missed}
+    wrong = _type_problems(known, sources, fields)
+    values = {key: value for key, value in known.items() if key not in {problem.key for problem in wrong}}
     file = env.file_of(name)
-    return Profile(name, file.path, file.shown, chain, executor, values, sources, tuple(warnings))
+    unset = {key: names[0] for key, value in joined.values.items() if (names := _unset(value))}
+    found = Profile(name, file.path, file.shown, chain, executor, values, sources, tuple(warnings), unset)
+    return found, [*problems, *missing, *wrong]
+
+
+def _unset(value: Any) -> list[str]:
+    return unset_variables(value) if isinstance(value, str) else []
 
 
 def _joined(env: EnvFile, chain: tuple[str, ...], fields: FieldSet) -> MergedProfile:
@@ -157,10 +179,19 @@ def one_or_all(title: str, problems: list[UserError]) -> UserError:
     return problems[0] if len(problems) == 1 else Problems(f"{title} {len(problems)} problems", problems)
 
 
-def unfilled_values(executor: str, values: Mapping[str, Any], sources: Mapping[str, Source]) -> tuple[Unfilled, ...]:
-    """Required keys that have no value and values that are still placeholders, one line each."""
+def unfilled_values(
+    executor: str,
+    values: Mapping[str, Any],
+    sources: Mapping[str, Source],
+    unset: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Unfilled, ...]:
+    """Required keys that have no value and values that are still placeholders, one line each. `unset`: as `Profile`."""
     missing = [
-        Unfilled(f"{field.name} is required by executor '{executor}' and not set", key=field.name)
+        Unfilled(
+            f"{field.name} is required by executor '{executor}' and not set"
+            + (f": export {unset[field.name]}=…" if field.name in unset else ""),
+            key=field.name,
+        )
         for field in fields_of(executor).fields.values()
         if field.required and values.get(field.name) in (None, "")
     ]
@@ -223,7 +254,8 @@ def _foreign(env: EnvFile, section: str, key: str, fields: FieldSet) -> tuple[li
         return [], [f"{key} is a key of {' and '.join(owners)}; executor '{fields.executor}' ignores it ({where})"]
     known = [*fields.spellings, "extends"]
     remedy = did_you_mean(key, known) or f"keys of executor '{fields.executor}': nemotron env fields {fields.executor}"
-    return [UserError(f"unknown key '{key}'", where=where, remedy=remedy)], []
+    meant = fields.canonical(suggest(key, known) or "") or ""
+    return [UserError(f"unknown key '{key}'", where=where, remedy=remedy, key=meant)], []
 
 
 def _twice(env: EnvFile, section: str, key: str, name: str) -> UserError:

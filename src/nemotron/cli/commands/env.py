@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
@@ -21,6 +21,9 @@ from nemotron.cli.commands import env_fields
 from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.tables import Styled
 from nemotron.cli.text import paint, table
+
+if TYPE_CHECKING:
+    from nemo_runspec.doctor.envcheck import CheckReport
 
 
 def make(help_text: str) -> Command:
@@ -132,21 +135,37 @@ def _show(profile: str, as_json: bool) -> int:
 
 
 def _check(file: str | None, as_json: bool) -> int:
-    from nemo_runspec.doctor.envcheck import check_env_file
+    from nemo_runspec.doctor.envcheck import check_env_file, line_of
 
     env = _with_owner_warning(_named(expanded(file))) if file else _file_in_force()
     report = check_env_file(env)
     if as_json:
         errors = [{"message": e.what, "place": e.where, "remedy": e.remedy} for e in report.errors]
-        print(json.dumps({"file": str(env.path), "errors": errors, "warnings": report.warnings}, indent=2))
+        counted = {"file": str(env.path), "profiles": report.profiles, "wrong": report.wrong}
+        print(json.dumps({**counted, "errors": errors, "warnings": report.warnings}, indent=2, ensure_ascii=False))
         return 2 if report.errors else 0
     for line in report.warnings:
         print(f"{paint('warning:', 'yellow')} {clean(line)}")
     for error in report.errors:
-        print(f"{paint('error:', 'red', sys.stderr)} {clean(str(error))}", file=sys.stderr)
-    found = f"{count(len(report.errors), 'error')}, {count(len(report.warnings), 'warning')}"
-    print(f"{env.shown_all}: {count(report.profiles, 'profile')}, {found}")
+        told = clean(_with_line(error, line_of(env, error)))
+        print(f"{paint('error:', 'red', sys.stderr)} {told}", file=sys.stderr)
+    print(f"{env.shown_all}: {_verdict(report)}")
     return 2 if report.errors else 0
+
+
+def _with_line(error: UserError, line: str) -> str:
+    """An error as it is printed, with the line of the file below its place."""
+    first, place, rest = str(error).partition(f"\n  at:  {error.where}")
+    return f"{first}{place}\n       {line}{rest}" if place and line else str(error)
+
+
+def _verdict(report: CheckReport) -> str:
+    """How many profiles there are, and which of them are wrong."""
+    profiles = count(report.profiles, "profile")
+    wrong = f"{len(report.wrong)} of {profiles} wrong: {', '.join(report.wrong)}" if report.wrong else ""
+    beside = f"{profiles} all right, but not what stands beside them" if report.errors else f"{profiles}, all right"
+    odd = f"; {count(len(report.warnings), 'warning')}" if report.warnings else ""
+    return f"{wrong or beside}{odd}"
 
 
 def _named(path: Path) -> EnvFile:

@@ -110,6 +110,7 @@ class Results:
         outputs: name → path of what is there.
         diagnosis: of a failure. `lost_lines`: how many lines of its output are in no log.
         inputs: name → path of the version that it has read, where it found that out itself.
+        wandb: its run on W&B, see `script.wandb_run`.
     """
 
     history: bytes = b""
@@ -117,6 +118,7 @@ class Results:
     diagnosis: Diagnosis | None = None
     lost_lines: int = 0
     inputs: Mapping[str, str] = field(default_factory=dict)
+    wandb: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,8 @@ def variables(job: "JobTask", status: "Folder", given: "Dict[str, str]") -> "Dic
         "NEMOTRON_JOB_NAME": job.name,
         "NEMOTRON_JOB_DIR": job.root,
         "NEMOTRON_METRICS_FILE": job.metrics,
+        "WANDB_DIR": job.root,
+        "WANDB_RESUME": "allow",
         "NEMOTRON_GPUS_PER_NODE": str(job.gpus_per_node),
         "NEMOTRON_NODE_RANK": str(job.node),
         "NEMOTRON_NUM_NODES": str(job.nodes),

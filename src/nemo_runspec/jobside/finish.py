@@ -3,7 +3,7 @@
 import os
 import time
 
-from nemo_runspec.jobside import artifacts, secrets
+from nemo_runspec.jobside import artifacts, forward, secrets
 from nemo_runspec.jobside.exit_status import Ended
 from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.text import say
@@ -72,6 +72,8 @@ def finish(node: "NodeRun", ended: Ended) -> int:
             _linger(node)
     if well and node.job.nodes > 1:
         _publish(node)
+    if node.job.task == 0:
+        forward.settle(node.job.root, node.status, code, stopped=bool(node.received))
     _give_away(node)
     return code
 

@@ -13,7 +13,8 @@ def main(words: "List[str]") -> int:
     """`ROLE SCRIPT VALUES [KEY=VALUE...]`, as start.sh calls it; its exit code.
 
     Args:
-        words: the role, `node`, `rank` or `pod`; the path of the script; see `JobTask`, or `PodJob`, for the rest.
+        words: the role, `node`, `rank`, `pod` or `forward`; the path of the script, for the last of them the job's
+            directory; see `JobTask`, or `PodJob`, for the rest.
     """
     _fill_closed()
     role, script, values = words[:3]
@@ -21,6 +22,10 @@ def main(words: "List[str]") -> int:
         from nemo_runspec.jobside.pod.main import run_pod
 
         return run_pod(values, words[3:])
+    if role == "forward":
+        from nemo_runspec.jobside.forward import forward
+
+        return forward(script)
     from nemo_runspec.jobside.job import JobTask
 
     job = JobTask(values, words[3:])

@@ -17,6 +17,10 @@ nemotron_gate() {
   [ -n "${NEMOTRON_ALONE-}" ] || IFS= read -r answer <&9 || exit 1
 }
 nemotron_ready() { nemotron_gate ready; }
+# What the job appends to its metrics is sent on to W&B, by the package of its own Python.
+nemotron_forward() {
+  "${NEMOTRON_WANDB_PYTHON:-python}" "$nemotron_root/supervisor.py" forward "$nemotron_root" - 8>&- 9>&- || :
+}
 nemotron_run() {
   exec >&8 2>&1 8>&- 9>&-
   nemotron_command

@@ -10,6 +10,7 @@ from typing import Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.given import FROM_FILE
 from nemo_runspec.plans.model import EnvVar, SecretRef
+from nemo_runspec.plans.wandb import RUN_ID as WANDB_RUN_ID
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import WANDB_VARIABLES
 from nemo_runspec.redact import HIDDEN, is_secret_variable, is_weak, secrets_of, without
@@ -132,8 +133,13 @@ def _automatic(run: Mapping[str, Any], spec: Runspec, run_dir: str, *, local: bo
     yield EnvVar("NEMO_RUN_DIR", run_dir, "the profile's job directory")
     if not (local and os.environ.get("HF_HOME")):
         yield EnvVar("HF_HOME", f"{run_dir}/hf", "below NEMO_RUN_DIR")
-    wandb = {k: v for k, v in run["wandb"].items() if v not in (None, "", [])}
-    if not wandb.get("project") and not wandb.get("entity"):
+    yield from _wandb(run)
+
+
+def _wandb(run: Mapping[str, Any]) -> Iterable[EnvVar]:
+    """W&B's variables, where anything of it is set. A job that is started again goes on with its run."""
+    wandb = {k: v for k, v in run["wandb"].items() if v not in (None, "", []) and k in WANDB_VARIABLES}
+    if not wandb:
         return
     wandb.setdefault("name", run["name"])
     wandb.setdefault("job_type", str(run["recipe"]).replace("/", "-"))
@@ -141,6 +147,7 @@ def _automatic(run: Mapping[str, Any], spec: Runspec, run_dir: str, *, local: bo
         if key in wandb:
             value = wandb[key]
             yield EnvVar(variable, ",".join(value) if isinstance(value, list) else as_text(value), f"run.wandb.{key}")
+    yield EnvVar(WANDB_RUN_ID, run["name"], "the job's name")
 
 
 def _kept_there(env: Mapping[str, Any]) -> frozenset[str]:

@@ -10,6 +10,7 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.planning.given import GivenVariable
 from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.wandb import in_group
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.profile import Profile
 from nemo_runspec.submission.request import RetriedJob, Submission
@@ -65,5 +66,6 @@ class Planned:
         """What is handed over to be run. Args: as of a `Submission`."""
         from nemo_runspec.planning.codec import plan_to_json
 
-        text = plan_to_json(self.plan)
-        return Submission(self.plan, text, self.secret_values, tuple(argv), group, retried, tuple(needs))
+        plan = in_group(self.plan, group) if group else self.plan
+        text = plan_to_json(plan)
+        return Submission(plan, text, self.secret_values, tuple(argv), group, retried, tuple(needs))

@@ -29,17 +29,22 @@ def drop_unused_placeholders(composition: Composition, recipe: Recipe, cmd: str 
         for line in left:
             text = "still a placeholder, and nothing in this job names W&B"
             composition.put(f"run.wandb.{line.key}", None, Source(Layer.AUTO, text=text))
+        composition.put("run.wandb.forward", None, Source(Layer.AUTO, text="what [wandb] asks for is not filled in"))
 
 
 def uses_wandb(composition: Composition, recipe: Recipe, cmd: str | None) -> bool:
     """Whether something of the job names W&B: its code, its dependencies, its command, its configuration.
 
-    W&B's settings count where the recipe or the command line has some, not where they are the env file's.
+    W&B's settings count where the recipe or the command line has some, not where they are the env file's; that its
+    metrics may be sent on, which a recipe only offers, counts where anybody else has asked for it.
     """
     if composition.select("run.wandb.mode") == "disabled":
         return False
-    said = (source.layer for path, source in composition.sources.items() if path.startswith("run.wandb."))
-    return not _ASKED.isdisjoint(said) or any(map(_NAME.search, _texts(composition, recipe, cmd)))
+    said = {path: source.layer for path, source in composition.sources.items() if path.startswith("run.wandb.")}
+    forward = said.pop("run.wandb.forward", Layer.DEFAULT)
+    if composition.select("run.wandb.forward") and forward not in (Layer.DEFAULT, Layer.YAML):
+        return True
+    return not _ASKED.isdisjoint(said.values()) or any(map(_NAME.search, _texts(composition, recipe, cmd)))
 
 
 def _texts(composition: Composition, recipe: Recipe, cmd: str | None) -> Iterator[str]:

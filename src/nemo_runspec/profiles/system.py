@@ -16,6 +16,7 @@ SYSTEM_SECTIONS: Mapping[str, tuple[Field, ...]] = {
         Field("job_type", "str", "Job type; WANDB_JOB_TYPE. By default the recipe's name."),
         Field("tags", "list[str]", "Tags; WANDB_TAGS, joined by commas."),
         Field("mode", "str", "WANDB_MODE.", choices=("online", "offline", "disabled", "shared")),
+        Field("forward", "bool", "Send on to W&B what a script appends to NEMOTRON_METRICS_FILE."),
         Field("base_url", "str", "Address of a W&B server of your own; WANDB_BASE_URL."),
     ),
     "artifacts": (

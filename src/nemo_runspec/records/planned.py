@@ -26,6 +26,7 @@ def planned_record(
     Args:
         known: further fields of it.
     """
+    from nemo_runspec.plans.wandb import run_id
     from nemo_runspec.processes import user_name
     from nemo_runspec.redact import redact_argv
 
@@ -49,6 +50,7 @@ def planned_record(
         tags=plan.labels.tags,
         total_steps=total_in(plan.config),
         note=redact_argv([plan.labels.note], secrets)[0],
+        wandb={"id": run_id(plan)} if run_id(plan) else {},
         **known,
     )
 

@@ -92,6 +92,7 @@ class JobRecord:
         relations: how it stands to jobs that make what others read.
         facts: what that platform said of it when it was last asked.
         tags, note: what a person has called it. `total_steps`: how many its config says, None where it does not.
+        wandb: its run on W&B, empty for a job without: `id`, and what the job has told of it (`script.wandb_run`).
         diagnosis: why it failed: `kind`, `what`, `evidence`, `remedy`.
     """
 
@@ -133,6 +134,7 @@ class JobRecord:
     tags: tuple[str, ...] = ()
     note: str = ""
     total_steps: float | None = None
+    wandb: Mapping[str, str] = field(default_factory=dict)
     schema: int = RECORD_SCHEMA
 
     def __post_init__(self) -> None:

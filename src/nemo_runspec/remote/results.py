@@ -31,5 +31,6 @@ def collected(store: JobStore, record: JobRecord, seen: JobStatus, rest: Results
         "outputs": {**record.outputs, **rest.outputs},
         "inputs": {**record.inputs, **rest.inputs},
         "metrics": {**record.metrics, **last_values(rest.history.splitlines())},
+        "wandb": {**record.wandb, **rest.wandb},
         "diagnosis": asdict(rest.diagnosis) if rest.diagnosis else dict(record.diagnosis),
     }

@@ -23,6 +23,7 @@ from nemo_runspec.regular import open_regular, read_regular
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
 from nemo_runspec.script.quoting import exports
+from nemo_runspec.script.wandb_run import run_in
 from nemo_runspec.submission.bundle import write_bundle
 from nemo_runspec.submission.layout import job_files, make_folders
 
@@ -96,7 +97,8 @@ def results(root: Path, outputs: Mapping[str, str]) -> Results:
     except OSError:
         history = b""
     there = {name: path for name, path in outputs.items() if os.path.lexists(path)}
-    return Results(history=history, outputs=there, inputs=dict(_inputs_read(Path(layout.status))))
+    inputs = dict(_inputs_read(Path(layout.status)))
+    return Results(history=history, outputs=there, inputs=inputs, wandb=run_in(root))
 
 
 def _inputs_read(status: Path) -> Iterator[tuple[str, str]]:

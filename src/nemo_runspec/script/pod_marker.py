@@ -11,13 +11,14 @@ import zlib
 from collections.abc import Iterator, Mapping
 
 from nemo_runspec.script.markers import IN_WORDS, NodeMarker, finite, whole_number
+from nemo_runspec.script.wandb_run import parse_run
 
 _PART = re.compile(rb"z:(\d{1,3})/(\d{1,3}):([A-Za-z0-9+/=]+)")
 _MOST = 8 << 20
 """Bytes of metrics that are unpacked."""
 
 END, OUTPUT, METRICS = b"nemotron-end:", b"nemotron-output:", b"nemotron-metrics:"
-INPUT = b"nemotron-input:"
+INPUT, WANDB = b"nemotron-input:", b"nemotron-wandb:"
 
 
 def read_ends(text: bytes) -> Mapping[int, NodeMarker]:
@@ -34,6 +35,11 @@ def outputs_of(text: bytes) -> dict[str, str]:
 def inputs_of(text: bytes) -> dict[str, str]:
     """Input → the path of the version that the job has read."""
     return _paths(text, INPUT)
+
+
+def wandb_run_of(text: bytes) -> dict[str, str]:
+    """The job's run on W&B, see `script.wandb_run`."""
+    return parse_run(next(_lines(text, WANDB), b""))
 
 
 def metrics_history(text: bytes) -> bytes:

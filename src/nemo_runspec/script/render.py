@@ -16,6 +16,7 @@ from typing import Any
 from nemo_runspec.artifacts.store import newest_inputs, versions_of
 from nemo_runspec.backends.base import RenderedFile, common_ranges
 from nemo_runspec.plans.model import EnvVar, Launch, Plan
+from nemo_runspec.plans.wandb import forwards
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.script.launchers import launch
 from nemo_runspec.script.layout import JobLayout
@@ -68,7 +69,7 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         ("# --- what stands below runs in a shell that the supervisor starts", '. "$nemotron_root/start.sh" "$@"'),
         ("# --- environment", *_environment(plan, layout)),
         ("# --- setup", *_setup(plan, layout)),
-        ("# --- the command", *launch(plan, identity)),
+        ("# --- the command", *_forwarding(plan), *launch(plan, identity)),
     )
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
@@ -203,6 +204,11 @@ def _setup(plan: Plan, layout: JobLayout) -> Iterator[str]:
         yield f"nemotron_at {quote(f'setup: change to {plan.launch.workdir}')}"
         yield f"cd {_workdir(plan.launch.workdir)}"
     yield "nemotron_ready"
+
+
+def _forwarding(plan: Plan) -> Iterator[str]:
+    if forwards(plan):
+        yield "nemotron_forward"
 
 
 def _workdir(workdir: str) -> str:

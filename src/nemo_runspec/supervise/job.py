@@ -21,6 +21,7 @@ from nemo_runspec.records.metrics import last_metrics
 from nemo_runspec.records.process import this_process
 from nemo_runspec.redact import Redactor
 from nemo_runspec.script.markers import decisive, read_markers, with_loss
+from nemo_runspec.script.wandb_run import run_in
 from nemo_runspec.secrets import of_environment
 from nemo_runspec.source import display_path
 from nemo_runspec.submission.bundle import read_bundle, write_bundle
@@ -207,6 +208,7 @@ class SupervisedJob:
                 cause=outcome.cause,
                 outputs=outputs,
                 metrics=self._metrics(),
+                wandb={**self.record.wandb, **run_in(self.folder)},
             )
 
         try:

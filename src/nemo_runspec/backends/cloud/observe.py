@@ -15,7 +15,7 @@ from nemo_runspec.backends.cloud.status import JobDetail, with_id
 from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Results
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of
+from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of, wandb_run_of
 from nemo_runspec.transport.web import Refused
 
 Api = TypeVar("Api", bound=CloudApi)
@@ -114,7 +114,7 @@ class PodObserver(CloudProvider, Generic[Api]):
         handle = with_id(handle, status)
         log = self._log_end(handle, status)
         diagnosis = self._verdict(handle, status, log) if status.state in self.platform.explained else None
-        return Results(metrics_history(log), outputs_of(log), diagnosis, inputs=inputs_of(log))
+        return Results(metrics_history(log), outputs_of(log), diagnosis, inputs=inputs_of(log), wandb=wandb_run_of(log))
 
     def _log_end(self, handle: Handle, status: JobStatus) -> bytes:
         """The nodes' last lines as they were just read; else asked for, as far as they can be read now."""

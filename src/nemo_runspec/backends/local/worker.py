@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -15,7 +16,8 @@ from nemo_runspec.backends.local import processes
 from nemo_runspec.backends.local.render import render
 from nemo_runspec.backends.worker import Say, WorkerStatus
 from nemo_runspec.errors import UserError
-from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.model import Plan, PythonEnv
+from nemo_runspec.plans.wandb import forwards
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.process import is_alive, process_of
 from nemo_runspec.records.record import JobRecord
@@ -24,6 +26,20 @@ from nemo_runspec.script.layout import JobLayout
 _NOT_OURS = ("PYTHONHOME", "__PYVENV_LAUNCHER__", "SHELLOPTS", "BASHOPTS")
 _NOT_WITH_AN_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "CONDA_PREFIX")
 _PIECE = 1 << 20
+_WANDB = PythonEnv(("wandb",), None, "about 25 MB")
+
+
+@dataclass(frozen=True)
+class LocalEnvironments:
+    """The `bin` folders of a job's environments.
+
+    Args:
+        recipe: its own, None where it asks for none. `wandb`: from which its metrics are sent on, None for a job whose
+            metrics are not: W&B's package asks for many others, which need not fit those of the recipe.
+    """
+
+    recipe: Path | None = None
+    wandb: Path | None = None
 
 
 class LocalWorker:
@@ -32,13 +48,15 @@ class LocalWorker:
     def check(self, plan: Plan) -> None:
         """Nothing more than what the plan says is needed."""
 
-    def prepare(self, plan: Plan, say: Say) -> Path | None:
-        """The `bin` folder of the recipe's environment, None where it asks for none. Raises `UserError`."""
-        return envs.ensure_env(plan.python, say)
+    def prepare(self, plan: Plan, say: Say) -> LocalEnvironments:
+        """The environments it runs in. Raises `UserError`."""
+        return LocalEnvironments(envs.ensure_env(plan.python, say), _wandb_environment(plan, say))
 
-    def start(self, plan: Plan, prepared: Path | None, secrets: Mapping[str, str]) -> LocalWork:
+    def start(self, plan: Plan, prepared: LocalEnvironments, secrets: Mapping[str, str]) -> LocalWork:
         """Starts the job script in the directory of the call, or in the code package where there is one."""
-        environment = job_environment(os.environ, secrets, prepared)
+        environment = job_environment(os.environ, secrets, prepared.recipe)
+        if prepared.wandb is not None:
+            environment["NEMOTRON_WANDB_PYTHON"] = str(prepared.wandb / "python")
         process = processes.start(plan.job_dir, render(plan).command, environment, _working_directory(plan))
         return LocalWork(plan.job_dir, process)
 
@@ -121,6 +139,17 @@ class LocalWork:
         ended = processes.kill_all(self._job_dir, self._process.pid)
         self._pipe.close()
         return "" if ended else "some of its processes cannot be ended"
+
+
+def _wandb_environment(plan: Plan, say: Say) -> Path | None:
+    """Without it the job runs all the same, and its metrics stay here."""
+    if not forwards(plan):
+        return None
+    try:
+        return envs.ensure_env(_WANDB, say)
+    except UserError as error:
+        say(f"warning: metrics will not be sent to W&B: {error.what.splitlines()[-1].strip()}")
+        return None
 
 
 def _working_directory(plan: Plan) -> Path:

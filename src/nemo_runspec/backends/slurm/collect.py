@@ -17,6 +17,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.jobside.downsample import as_lines, downsample
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.programs import DOWNSAMPLE, program_text
+from nemo_runspec.script.wandb_run import parse_run
 from nemo_runspec.transport.base import Host
 
 _TIMEOUT = 120.0
@@ -63,6 +64,7 @@ def _results(handle: Handle, status: JobStatus, section: Section) -> Results:
         inputs={row[1]: row[2] for row in section.rows if row[0] == "input" and len(row) > 2},
         outputs={name: path for name, path in outputs.items() if path in there},
         diagnosis=_diagnosis(handle, status, texts),
+        wandb=parse_run(texts.get("wandb", b"")),
         lost_lines=next((whole(row[1]) or 0 for row in section.rows if row[0] == "lost"), 0),
     )
 
@@ -82,6 +84,6 @@ def _diagnosis(handle: Handle, status: JobStatus, texts: Mapping[str, bytes]) ->
 
 def _decoded(section: Section) -> Iterator[tuple[str, bytes]]:
     for kind, text, *_ in section.rows:
-        if kind in ("metrics", "metrics-file", "log", "batch"):
+        if kind in ("metrics", "metrics-file", "wandb", "log", "batch"):
             with suppress(ValueError):  # a word of something else
                 yield kind, base64.b64decode(text)

@@ -73,6 +73,7 @@ while IFS=$'\037' read -r number folder name id failed succeeded lines bytes; do
   for file in "$folder"/status/input-*; do
     [ ! -f "$file" ] || printf 'input\037%s\037%s\n' "${file##*/input-}" "$(sed -n 's/^path=//p' "$file")"
   done
+  [ ! -f "$folder/status/wandb" ] || { printf 'wandb\037' && encoded < "$folder/status/wandb"; }
   [ ! -s "$folder/metrics.jsonl" ] || show_metrics "$folder/metrics.jsonl"
   find_logs "$folder" "$name" "$id"
   [ "$lines" -eq 0 ] || show_lost "$lines" "$bytes"

@@ -5,6 +5,7 @@ import socket
 import time
 
 from nemo_runspec.jobside.artifacts import input_path
+from nemo_runspec.jobside.forward import RUN
 
 MYPY = False
 if MYPY:
@@ -45,6 +46,9 @@ def result_lines(pod: "PodRun") -> "Iterator[str]":
         word, _, name = record.partition("input-")
         if not word and name:
             yield "nemotron-input: %s %s" % (name, input_path(pod.status, name))
+    run = pod.status.text(RUN).strip()
+    if run:
+        yield "nemotron-wandb: " + run
     for line in _metrics(pod.job.root + "/metrics.jsonl"):
         yield "nemotron-metrics: " + line
 

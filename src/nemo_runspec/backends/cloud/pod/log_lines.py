@@ -8,9 +8,11 @@ from dataclasses import replace
 
 from nemo_runspec.backends.cloud.log_cursor import ENDED
 from nemo_runspec.backends.provider import LogChunk
-from nemo_runspec.script.pod_marker import END, INPUT, METRICS, OUTPUT
+from nemo_runspec.script.pod_marker import END, INPUT, METRICS, OUTPUT, WANDB
 
-_MARKER_LINES = re.compile(rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, INPUT, OUTPUT, METRICS))), re.MULTILINE)
+_MARKER_LINES = re.compile(
+    rb"^(?:%s) .*\n" % b"|".join(map(re.escape, (END, INPUT, OUTPUT, METRICS, WANDB))), re.MULTILINE
+)
 _END_LINE = re.compile(rb"^%s " % re.escape(END), re.MULTILINE)
 
 

@@ -56,7 +56,7 @@ def call(job: str, sort: str | None, script: bool, form: str) -> int:
     told = age(record, folder)
     since = f" ({told}; nemotron jobs status asks now)" if told else ""
     print(f"{paint(record.name, 'bold')}  {coloured(record.state, record.state)}{since}")
-    rows = [*_what(record), *_how_it_goes(record, folder), *_files(record, folder)]
+    rows = [*_what(record), *_how_it_goes(record, folder), *_wandb(record, folder), *_files(record, folder)]
     print("\n".join(table((key, clean(value)) for key, value in rows if value)))
     print("states, as they were noticed" if record.handle else "states")
     print("\n".join(table((s.state, local_time(s.time), one_line(s.reason)) for s in record.states)))
@@ -129,6 +129,20 @@ def _how_it_goes(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
         ("attempt", _attempt(record.facts)),
         ("metrics", numbers(record.metrics)),
     ]
+
+
+def _wandb(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
+    """Its run on W&B: where it can be seen, or how it gets there."""
+    from nemo_runspec.records.wandb import run_of
+
+    run = run_of(record, folder)
+    if not run:
+        return []
+    id, state, why = (run.get(key, "") for key in ("id", "state", "why"))
+    where = run.get("url") or f"run {id}"
+    offline = f"; send it where the job ran: wandb sync {record.job_dir or folder}/wandb/offline-run-*-{id}"
+    note = ", ".join(filter(None, (state, why)))
+    return [("W&B", f"{where}{f' ({note})' if note else ''}{offline if state == 'offline' else ''}")]
 
 
 def _attempts(record: JobRecord) -> list[tuple[str, str]]:

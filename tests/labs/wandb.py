@@ -11,9 +11,18 @@ import gzip
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from labs.cache import CACHE
 from labs.web import HttpError, Request, WebLab, route
+from nemo_runspec.envs import ensure_env
+from nemo_runspec.plans.model import PythonEnv
+
+ENVIRONMENTS = CACHE / "wandb" / "envs"
+"""Where the environments with that package are kept for all tests: `$NEMOTRON_HOME/envs` of a home there."""
 
 KEY = "lab" + "k" * 37
 
@@ -42,10 +51,10 @@ class Run:
 class WandbLab(WebLab):
     """The server; `runs` by `ENTITY/PROJECT/ID`."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
         self.runs: dict[str, Run] = {}
         self.files: dict[str, bytes] = {}
-        super().__init__()
+        super().__init__(host=host)
 
     def reset(self) -> None:
         """As new."""
@@ -116,6 +125,15 @@ class WandbLab(WebLab):
         wanted = base64.b64encode(f"api:{KEY}".encode()).decode()
         if request.headers.get("Authorization") != f"Basic {wanted}":
             raise HttpError(401, "user is not logged in")
+
+
+def wandb_python(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Python that has the package."""
+    with monkeypatch.context() as patch:
+        patch.setenv("NEMOTRON_HOME", str(ENVIRONMENTS.parent))
+        found = ensure_env(PythonEnv(("wandb",)), print)
+    assert found is not None
+    return found / "python"
 
 
 _OPERATIONS = {

@@ -51,7 +51,7 @@ class WebLab:
     prefix: ClassVar[str] = ""
     """What all routes' paths begin with."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
         self.calls: list[Call] = []
         self.strays: list[Call] = []
         self.crashes: list[str] = []
@@ -65,15 +65,16 @@ class WebLab:
         self.skew = 0.0
         """Seconds that the server's clock is ahead of this machine's."""
         self._routes = list(_routes_of(type(self)))
-        self._server = Server(("127.0.0.1", port), self)
+        self._server = Server((host, port), self)
+        self.host = host
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
     @property
     def origin(self) -> str:
-        """`http://127.0.0.1:PORT`, without the prefix."""
-        return f"http://127.0.0.1:{self.port}"
+        """`http://HOST:PORT`, without the prefix; the host is 127.0.0.1 unless it was made with another."""
+        return f"http://{self.host}:{self.port}"
 
     def fault(
         self,

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labs.cache import CACHE
 from labs.fixtures import served
-from labs.wandb import KEY, WandbLab
+from labs.wandb import ENVIRONMENTS, KEY, WandbLab
 from support import HEADER, Project, process
 
 pytestmark = pytest.mark.slow
@@ -44,10 +43,9 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture
 def project(project: Project) -> Project:
     """One whose environments are made once for all of these tests."""
-    shared = CACHE / "wandb-envs"
-    shared.mkdir(parents=True, exist_ok=True)
+    ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
     project.state.mkdir()
-    (project.state / "envs").symlink_to(shared)
+    (project.state / "envs").symlink_to(ENVIRONMENTS)
     project.write("train.py", APPENDS)
     project.write("env.toml", SECTION + "forward = true\n")
     return project

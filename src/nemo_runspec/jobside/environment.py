@@ -64,7 +64,6 @@ def variables(job: "JobTask", status: "Folder", given: "Dict[str, str]") -> "Dic
         "NEMOTRON_JOB_DIR": job.root,
         "NEMOTRON_METRICS_FILE": job.metrics,
         "WANDB_DIR": job.root,
-        "WANDB_RESUME": "allow",
         "NEMOTRON_GPUS_PER_NODE": str(job.gpus_per_node),
         "NEMOTRON_NODE_RANK": str(job.node),
         "NEMOTRON_NUM_NODES": str(job.nodes),
@@ -75,6 +74,8 @@ def variables(job: "JobTask", status: "Folder", given: "Dict[str, str]") -> "Dic
     })  # fmt: skip
     found.update({name: artifacts.named(status, job.inputs, value) for name, value in job.named.items()})
     found.update(_world(job))
+    if job.has("wandb"):  # started again, it goes on with its run
+        found.update({"WANDB_RUN_ID": job.name, "WANDB_NAME": job.name, "WANDB_RESUME": "allow"})
     if job.has("pods"):
         found["WORKER_ADDRS"] = _workers(job, found["NEMOTRON_NODE_IPS"])
     if job.stall:

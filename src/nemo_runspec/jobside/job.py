@@ -49,7 +49,10 @@ class JobTask:
         self.early = found.get("early", "").split()
 
     def has(self, flag: str) -> bool:
-        """Whether a flag of its node identity is set: `requeues`, `signals_all`, `ends_all`, `pods`, `secrets_file`."""
+        """Whether a flag of its node identity is set: `requeues`, `signals_all`, `ends_all`, `pods`, `secrets_file`.
+
+        And `wandb`: it has a run on W&B.
+        """
         return flag in self.flags
 
     def setting(self, name: str, default: str = "") -> str:

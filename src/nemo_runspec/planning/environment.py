@@ -10,7 +10,6 @@ from typing import Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.given import FROM_FILE
 from nemo_runspec.plans.model import EnvVar, SecretRef
-from nemo_runspec.plans.wandb import RUN_ID as WANDB_RUN_ID
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import WANDB_VARIABLES
 from nemo_runspec.redact import HIDDEN, is_secret_variable, is_weak, secrets_of, without
@@ -137,17 +136,15 @@ def _automatic(run: Mapping[str, Any], spec: Runspec, run_dir: str, *, local: bo
 
 
 def _wandb(run: Mapping[str, Any]) -> Iterable[EnvVar]:
-    """W&B's variables, where anything of it is set. A job that is started again goes on with its run."""
+    """W&B's variables, where anything of it is set; the run's id and name are the job's (`jobside/environment.py`)."""
     wandb = {k: v for k, v in run["wandb"].items() if v not in (None, "", []) and k in WANDB_VARIABLES}
     if not wandb:
         return
-    wandb.setdefault("name", run["name"])
     wandb.setdefault("job_type", str(run["recipe"]).replace("/", "-"))
     for key, variable in WANDB_VARIABLES.items():
         if key in wandb:
             value = wandb[key]
             yield EnvVar(variable, ",".join(value) if isinstance(value, list) else as_text(value), f"run.wandb.{key}")
-    yield EnvVar(WANDB_RUN_ID, run["name"], "the job's name")
 
 
 def _kept_there(env: Mapping[str, Any]) -> frozenset[str]:

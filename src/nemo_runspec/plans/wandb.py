@@ -6,12 +6,15 @@ from dataclasses import replace
 
 from nemo_runspec.plans.model import EnvVar, Plan
 
-RUN_ID, _GROUP, _MODE = "WANDB_RUN_ID", "WANDB_RUN_GROUP", "WANDB_MODE"
+_ID, _GROUP, _MODE = "WANDB_RUN_ID", "WANDB_RUN_GROUP", "WANDB_MODE"
+_SECTION = "run.wandb."
+"""How the sources of variables that the section has set begin."""
 
 
 def run_id(plan: Plan) -> str:
     """The id of the job's run, the same for each of its attempts; '' for a job without W&B."""
-    return "" if _value(plan, _MODE) == "disabled" else _value(plan, RUN_ID)
+    wanted = any(variable.source.startswith(_SECTION) for variable in plan.env)
+    return _value(plan, _ID) or plan.name if wanted and _value(plan, _MODE) != "disabled" else ""
 
 
 def forwards(plan: Plan) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from nemo_runspec.artifacts.store import newest_inputs, versions_of
 from nemo_runspec.backends.base import RenderedFile, common_ranges
 from nemo_runspec.plans.model import EnvVar, Launch, Plan
-from nemo_runspec.plans.wandb import forwards
+from nemo_runspec.plans.wandb import forwards, run_id
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.script.launchers import launch
 from nemo_runspec.script.layout import JobLayout
@@ -105,7 +105,7 @@ def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
         "ranks": plan.resources.nproc_per_node if plan.launch.kind == "torchrun" else None,
         "gpus_per_node": plan.resources.gpus_per_node or None,
         "world": plan.launch.world_size if plan.launch.world_size == "nodes" else None,
-        "flags": [flag for flag in _FLAGS if getattr(identity, flag)],
+        "flags": [*(flag for flag in _FLAGS if getattr(identity, flag)), *(["wandb"] if run_id(plan) else [])],
         "settings": {variable.name: variable.value for variable in plan.env if variable.name in _TOLD},
         "inputs": inputs,
         "named": {variable.name: variable.value for variable in _naming(plan)},

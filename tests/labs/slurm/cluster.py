@@ -101,6 +101,11 @@ class SlurmLab(Client):
         return self.sshd.access
 
     @property
+    def outside(self) -> str:
+        """The address under which the cluster's machines reach this one."""
+        return self._services.machines.address(1)
+
+    @property
     def unshared(self) -> Path:
         """A folder that is another one on every node, and here yet another: as `/tmp` is on a real cluster."""
         return self.base / "local"

@@ -123,6 +123,7 @@ def processor_of(pid: int) -> float:
 def records(top: Path) -> list[Row]:
     """What nodes and ranks of a job of 10,000 have left, read by nemotron and by a supervisor."""
     layout = JobLayout(str(top))
+    top.mkdir()
     status = Folder(layout.status)
     status.make()
     node = {"host": "n", "phase": "command", "exit_code": 0, "reason": "", "started": 1.5, "ended": 2.5}

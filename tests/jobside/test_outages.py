@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +91,55 @@ def test_a_job_whose_directory_vanishes_ends_as_its_command(tmp_path: Path):
     assert "[rank0] done\n" in output
     assert "how this node ended cannot be written down" in output
     assert not Path(plan.job_dir).exists()
+
+
+def test_a_job_whose_directory_vanishes_in_its_setup_says_so(tmp_path: Path):
+    """Its command is not there any more."""
+    plan = plan_for(tmp_path, WAITS, setup=('rm -r "$NEMOTRON_JOB_DIR"',))
+    code, output = run_script(plan, tmp_path)
+    assert code == 2
+    assert "can't open file" in output and "how this node ended cannot be written down" in output
+    assert not Path(plan.job_dir).exists()
+
+
+@pytest.mark.slow
+def test_under_torchrun_it_ends_as_the_launcher(tmp_path: Path, torch_bin: Path):
+    """No rank can say how it has ended."""
+    plan = plan_for(tmp_path, WAITS + "\nraise SystemExit(3)", launch="torchrun", processes=2)
+    process = start_script(lay_out(plan), tmp_path, PATH=f"{torch_bin}:{os.environ['PATH']}")
+    lines = [line_of(process.stdout)]
+    while sum(line.startswith("[rank") for line in lines) < 2:
+        lines.append(line_of(process.stdout))
+        assert lines[-1], lines
+    shutil.rmtree(plan.job_dir)
+    (tmp_path / "go").touch()
+    output, _ = process.communicate(timeout=300)
+    assert (process.returncode, output.count("] done\n")) == (1, 2)
+    assert not Path(plan.job_dir).exists()
+
+
+def test_a_job_whose_directory_vanishes_before_its_supervisor_is_there_is_not_made_again(tmp_path: Path):
+    plan = plan_for(tmp_path, "print('runs')")
+    layout = lay_out(plan)
+    kept = shutil.copytree(layout.root, tmp_path / "kept")
+    shutil.rmtree(layout.root)
+    values = json.dumps({"name": plan.name, "launch": "direct"})
+    words = [sys.executable, "-I", "-S", kept / "supervisor.py", "node", layout.job_script, values]
+    done = subprocess.run([*words, f"root={layout.root}"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the job's directory cannot be written: No such file or directory (exit code 1)" in done.stderr
+    assert not Path(layout.root).exists()
+
+
+@pytest.mark.parametrize(("name", "code"), [("job.sh", 127), ("start.sh", 1), ("supervisor.py", 2)])
+def test_a_job_of_whose_files_one_is_missing_fails_and_names_it(tmp_path: Path, name: str, code: int):
+    plan = plan_for(tmp_path, "print('runs')")
+    (Path(lay_out(plan).root) / name).unlink()
+    done = subprocess.run(
+        ["bash", JobLayout(plan.job_dir).job_script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, records(plan)) == (code, "", ())
+    assert f"{name}: No such file" in done.stderr or f"{name}': [Errno 2]" in done.stderr
 
 
 def test_a_job_that_is_stopped_and_continued_goes_on(tmp_path: Path):

@@ -35,8 +35,12 @@ class Folder:
         return self.path + "/" + name
 
     def make(self) -> None:
-        """Makes the folder where it is not there. Raises `OSError`."""
-        os.makedirs(self.path, 0o700, exist_ok=True)
+        """Makes the folder, and none around it: a job that is gone stays gone. Raises `OSError`."""
+        try:
+            os.mkdir(self.path, 0o700)
+        except FileExistsError:
+            if not os.path.isdir(self.path):
+                raise
 
     def write(self, name: str, record: "Record", room: str = "") -> None:
         """Writes a record. Raises `OSError`; nothing has changed then.

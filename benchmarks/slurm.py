@@ -78,7 +78,7 @@ def seconds_of(action: Callable[[], object]) -> float:
 
 def errands(host: Host, plan: Plan, cargo: StagedFiles) -> str:
     """Asks, sends, submits; the job's id."""
-    stage(host, plan.job_dir, cargo, probe(host, plan.job_dir, cargo.digest))
+    stage(host, plan.job_dir, cargo, probe(host, plan.job_dir, cargo.digest, cargo.programs))
     return submit(host, job_of(plan)).id
 
 
@@ -229,7 +229,7 @@ def bench_array(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
         plan = slurm_plan(scratch / f"array-{number}", "", {**LATER, "array": f"0-{JOBS - 1}%4"})
         cargo = cargo_of(plan)
         texts = {**cargo.texts, **{f"members/{n}/train.yaml": f"lr: {n}\n" for n in range(JOBS)}}
-        ours.append(seconds_of(partial(errands, host, plan, StagedFiles(texts, cargo.bundle))))
+        ours.append(seconds_of(partial(errands, host, plan, StagedFiles(texts, cargo.programs, cargo.bundle))))
         lab.run("scancel", f"--name={job_name(plan)}")
         found = _submitit(lab, host, scratch, number)
         if found is not None:

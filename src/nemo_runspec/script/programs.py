@@ -138,6 +138,10 @@ def _packages_of(module: str) -> list[str]:
 
 
 def _source(module: str) -> str:
+    """The text of a module: of ours without importing what stands above it, which a platform's own is asked for."""
+    ours = _TOP.parent.joinpath(*module.split(".")).with_suffix(".py")
+    if ours.is_file():
+        return ours.read_text(encoding="utf-8")
     spec = find_spec(module)
     assert spec is not None and spec.origin is not None, f"there is no {module}"
     return Path(spec.origin).read_text(encoding="utf-8")

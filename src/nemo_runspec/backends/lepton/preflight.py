@@ -148,7 +148,8 @@ def _shape(request: LeptonRequest) -> Iterator[Check]:
         yield failed("shape", f"there is no resource_shape '{named}' for jobs in {where}", f"there are: {have}")
     elif gpus is not None and gpus_of(shape) != gpus:
         seen = f"{named} has {gpus_of(shape):g} GPUs, gpus_per_node is {gpus}"
-        yield warning("shape", seen, "name another resource_shape, or leave it out to take the one that fits")
+        mend = "set gpus_per_node to that: processes are counted by it; or name another resource_shape"
+        yield warning("shape", seen, mend)
     else:
         yield ok("shape", f"{named} has {gpus_of(shape):g} GPUs")
 

@@ -54,12 +54,12 @@ def test_a_misspelled_executor_is_told_its_name(bench: Bench):
 
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [("run ./job.py --run ta", "target"), ("env fields sp", "spool"), ("sp", "spool"), ("spool jo", "jobs")],
+    [("run ./job.py --run ta", "target"), ("env fields spool nic", "niceness"), ("sp", "spool"), ("spool jo", "jobs")],
 )
 def test_a_shell_completes_its_names(bench: Bench, words: str, offered: str):
     line = f"nemotron {words}"
-    asked = {"_NEMOTRON_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words.split()))}
-    assert bench.nemotron(**asked).out.split() == [offered]
+    asked = {"_NEMOTRON_COMPLETE": "complete_bash", "_NEMOTRON_LINE": line}
+    assert [row.split("\t")[1] for row in bench.nemotron(**asked).out.splitlines()] == [offered]
 
 
 def test_its_listings_are_commands(bench: Bench):

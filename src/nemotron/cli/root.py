@@ -36,9 +36,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def make_root() -> TyperGroup:
     """The `nemotron` command."""
-    from typer._completion_classes import completion_init
+    from nemotron.cli.shells import register
 
-    completion_init()
+    register()
     return RootGroup(
         name="nemotron",
         help="Run machine-learning recipes on somebody's GPUs: one plan, shown before it is sent.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
+from nemotron.cli.complete import plans
 from nemotron.cli.options import label_parameters
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def make(help_text: str) -> Command:
         "apply",
         help_text,
         _call,
-        argument("plan", "A plan saved with --dry-run --out FILE."),
+        argument("plan", "A plan saved with --dry-run --out FILE.", complete=plans),
         *label_parameters(),
         option("--dry-run", "Show the saved plan again; do nothing."),
         option("--full", "With --dry-run: show everything, every value and every text."),

@@ -10,6 +10,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.text import clean
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
+from nemotron.cli.complete import plans
 from nemotron.cli.text import paint
 
 
@@ -19,8 +20,8 @@ def make(help_text: str) -> Command:
         "diff",
         f"{help_text} With one plan: against the last run of its recipe. A and B are plan files, job names or 'last'.",
         _call,
-        argument("a", "A plan file, a job's name or 'last'."),
-        argument("b", "The other one; by default the last run of the same recipe.", required=False),
+        argument("a", "A plan file, a job's name or 'last'.", complete=_complete),
+        argument("b", "The other one; by default the last run of the same recipe.", required=False, complete=_complete),
         option("--json", "Machine-readable output."),
     )
 
@@ -48,6 +49,12 @@ def _call(a: str, b: str | None, as_json: bool) -> int:
         if d.kind != "removed":
             print(paint(f"  + {_text(d.after)}{_source(d.after_source)}", "green"))
     return 0
+
+
+def _complete(ctx: Any, param: Any, incomplete: str) -> list[Any]:
+    from nemotron.cli.commands.jobs import complete
+
+    return [*complete.jobs(ctx, param, incomplete), *plans(ctx, param, incomplete)]
 
 
 def _plan(name: str) -> Any:

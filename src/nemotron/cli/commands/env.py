@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def make(help_text: str) -> Command:
     """The group."""
     as_json = option("--json", "Machine-readable output.")
-    path = argument("path", "An env.toml or a recipes/ that was found, and refused.")
-    file = argument("file", "An env file; by default the one in force.", required=False)
+    path = argument("path", "An env.toml or a recipes/ that was found, and refused.", complete=complete.files)
+    file = argument("file", "An env file; by default the one in force.", required=False, complete=complete.env_files)
     profile = argument("profile", "A profile of the env file in force.", complete=complete.profiles)
     words = argument(
         "words",

@@ -6,7 +6,7 @@ from nemo_runspec.catalog import script_of_ones_own
 from nemo_runspec.paths import expanded
 from nemotron.cli.click import Command, Context
 from nemotron.cli.commands.build import argument
-from nemotron.cli.complete import files
+from nemotron.cli.complete import scripts
 from nemotron.cli.options import read_invocation, recipe_parameters
 from nemotron.cli.recipe import ARGS, PassthroughCommand
 
@@ -18,7 +18,7 @@ def make(help_text: str) -> Command:
 
 class _RunScript(PassthroughCommand):
     def __init__(self, help_text: str) -> None:
-        script = argument("path", "A Python script; a [tool.runspec] header is optional.", complete=files)
+        script = argument("path", "A Python script; a [tool.runspec] header is optional.", complete=scripts)
         script.metavar = "SCRIPT"  # `script` is the name of --script
         super().__init__(
             "run",

@@ -1,28 +1,84 @@
-"""What the shell offers after TAB for jobs."""
+"""What the shell offers after TAB for jobs: those that the command has something to do with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nemotron.cli.complete import Completion
+
 if TYPE_CHECKING:
     from nemo_runspec.records.index import Entry
 
-Completion = Callable[[Any, Any, str], list[str]]
+
+def _any(entry: Entry) -> bool:
+    return True
+
+
+def _live(entry: Entry) -> bool:
+    return not entry.over or entry.state == "lost"
+
+
+def _over(entry: Entry) -> bool:
+    return entry.over
+
+
+def _elsewhere(entry: Entry) -> bool:
+    return entry.executor not in ("local", "docker")
+
+
+_ACCEPTS: dict[str, Callable[[Entry], bool]] = {
+    "wait": _live,
+    "stop": _live,
+    "cancel": _live,
+    "rm": _over,
+    "retry": _over,
+    "diagnose": lambda entry: entry.state != "succeeded",
+    "ssh": lambda entry: entry.state == "running" and _elsewhere(entry),
+    "events": _elsewhere,
+    "replicas": _elsewhere,
+}
+"""Which jobs a command is for; all of them where it does not stand here."""
+
+
+def jobs(ctx: Any, param: Any, incomplete: str) -> list[Any]:
+    """Jobs that the command is for, and `last`."""
+    return _named(ctx, incomplete, [entry for entry in _entries() if not entry.is_sweep])
+
+
+def jobs_and_groups(ctx: Any, param: Any, incomplete: str) -> list[Any]:
+    """Jobs and sweeps that the command is for, and `last`; none that stands on the line already."""
+    return _named(ctx, incomplete, _entries())
+
+
+def _named(ctx: Any, incomplete: str, entries: Sequence[Entry]) -> list[Any]:
+    from nemotron.cli.click import CompletionItem
+
+    accepts = _ACCEPTS.get(ctx.info_name or "", _any)
+    typed = ctx.params.get("jobs") or ()
+    found = {entry.name: f"{entry.state}  {entry.recipe}" for entry in entries if accepts(entry)}
+    words = {**({"last": "the newest"} if found else {}), **found}
+    return [
+        CompletionItem(name, help=text)
+        for name, text in words.items()
+        if name.startswith(incomplete) and name not in typed
+    ]
+
+
+def _entries() -> Sequence[Entry]:
+    from nemo_runspec.sweeps.overview import Overview
+
+    return Overview().everything
 
 
 def _from(words: Callable[[Sequence[Entry]], Iterable[str | None]]) -> Completion:
     def complete(_ctx: Any, _param: Any, incomplete: str) -> list[str]:
-        from nemo_runspec.sweeps.overview import Overview
-
-        found = dict.fromkeys(words(Overview().everything))
+        found = dict.fromkeys(words(_entries()))
         return [word for word in found if word and word.startswith(incomplete)]
 
     return complete
 
 
-jobs = _from(lambda entries: ["last", *(e.name for e in entries if not e.is_sweep)])
-jobs_and_groups = _from(lambda entries: ["last", *(e.group for e in entries), *(e.name for e in entries)])
 recipes = _from(lambda entries: [e.recipe for e in entries])
 profiles = _from(lambda entries: [e.profile for e in entries])
 groups = _from(lambda entries: [e.group for e in entries])

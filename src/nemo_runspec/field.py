@@ -39,6 +39,8 @@ class Field:
             the command line of a build can still set it.
         seconds: True where its text is a length of time, of which a target has the seconds.
         never_sent: why it is no part of what a job is sent with; '' where it is.
+        inner: the keys of the table, or of each table in the list. `each`: of each table in the table instead.
+        more: whether such a table may have further keys.
     """
 
     name: str
@@ -55,6 +57,9 @@ class Field:
     of_builds: bool = True
     seconds: bool = False
     never_sent: str = ""
+    inner: tuple[Field, ...] = ()
+    each: bool = False
+    more: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,8 @@ def _is_scalar_table(value: Any) -> bool:
 
 
 _STRINGS = {"type": "array", "items": {"type": "string"}}
-_TABLES = {"type": "array", "items": {"type": "object"}}
+_TABLE = {"type": "object", "additionalProperties": True}
+_TABLES = {"type": "array", "items": _TABLE}
 
 TYPES: Mapping[str, FieldType] = {
     "str": FieldType("a string", lambda v: isinstance(v, str), {"type": "string"}),
@@ -128,9 +134,9 @@ TYPES: Mapping[str, FieldType] = {
     "list[str|table]": FieldType(
         "a list of strings or tables",
         lambda v: isinstance(v, list) and all(isinstance(x, (str, dict)) for x in v),
-        {"type": "array", "items": {"type": ["string", "object"]}},
+        {"type": "array", "items": {"anyOf": [{"type": "string"}, _TABLE]}},
     ),
-    "table": FieldType("a table", lambda v: isinstance(v, dict), {"type": "object"}),
+    "table": FieldType("a table", lambda v: isinstance(v, dict), _TABLE),
     "table[scalar]": FieldType(
         "a table of strings, numbers or booleans",
         _is_scalar_table,

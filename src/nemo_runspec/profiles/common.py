@@ -93,6 +93,18 @@ _RESOURCES = (
     ),
 )
 
+_DIRTY = ("warn", "refuse", "include")
+
+_PART = (
+    Field("packager", "str", "How this part is made.", choices=("git", "pattern")),
+    Field("subpath", "str", "git: package only this folder of the repository."),
+    Field("include_submodules", "bool", "git: package submodules too.", default=True),
+    Field("include_pattern", "str|list[str]", "pattern: what to package. git: files to add as they are now."),
+    Field("relative_path", "str|list[str]", "The folder that include_pattern is relative to."),
+    Field("dirty", "str", "git: what becomes of changes that are not committed.", default="warn", choices=_DIRTY),
+    Field("merge", "str", "Another folder of the package, or . for its root."),
+)
+
 _PACKAGING = (
     Field(
         "packager",
@@ -132,6 +144,8 @@ _PACKAGING = (
         'hybrid: folder in the package = how it is made, such as code = { packager = "git", subpath = "src" }. '
         "The tables take the packager_ keys without that prefix, dirty, and merge: another folder, or . for the root.",
         of_builds=False,
+        inner=_PART,
+        each=True,
     ),
     Field(
         "dirty",
@@ -139,7 +153,7 @@ _PACKAGING = (
         "git: what becomes of changes that are not committed: warn (they stay behind and are named), refuse "
         "(nothing is submitted), include (they travel, new files too unless git ignores them).",
         default="warn",
-        choices=("warn", "refuse", "include"),
+        choices=_DIRTY,
         of_builds=False,
     ),
     Field(

@@ -36,6 +36,11 @@ _ODD: Mapping[str, str] = {
 _SHORTEST_ARGS = 4000
 """Characters of the first program of a pod, at most (`cloud.pod.program.boot_program`)."""
 
+_CLAIM_KEYS = (
+    Field("claimName", "str", "Name of the claim."),
+    Field("path", "str", "Where jobs see the volume, absolute."),
+    Field("readOnly", "bool", "Jobs cannot write on it.", default=False),
+)
 _CLAIM = '{ claimName = "my-pvc", path = "/pvc", readOnly = false }'
 
 
@@ -81,6 +86,8 @@ class DgxCloudTarget(CloudTarget):
         "list[table]",
         'Volumes of the workload: { claimName, path, readOnly }, or the names of the run:ai API ("name").',
         default=[],
+        inner=_CLAIM_KEYS,
+        more=True,
     )
     distributed_framework: str = argument("str", "Framework of workloads with several nodes.", default="PyTorch")
     launched_from_cluster: bool = argument(

@@ -30,6 +30,13 @@ from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.transport.reading import count
 
+_MOUNT_KEYS = (
+    Field("path", "str", "Folder of the volume, absolute."),
+    Field("mount_path", "str", "Where jobs see it, absolute."),
+    Field("from", "str", "The node group's volume, such as node-nfs:my-volume."),
+    Field("mount_options", "table", "As Lepton takes them, such as { read_only = true }."),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeptonTarget(CloudTarget):
@@ -63,6 +70,7 @@ class LeptonTarget(CloudTarget):
             "node-nfs:my-volume; it may be left out where there is one. Where nemo_run_dir is on none of them, the "
             "node group's volume is mounted there. Joined with the recipe's own.",
             nemo_run=SAME_NAME,
+            inner=_MOUNT_KEYS,
         )
     )
     image_pull_secrets: tuple[str, ...] = argument(

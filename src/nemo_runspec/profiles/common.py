@@ -191,7 +191,17 @@ _SWEEPS = (
     ),
 )
 
-COMMON: tuple[Field, ...] = (*_WHERE, *_JOB, *_RESOURCES, *_PACKAGING, *_SWEEPS)
+_AFTERWARDS = (
+    Field(
+        "on_end",
+        "str",
+        "A command that is run by bash on this side, once, when it is learnt that a job has ended: NEMOTRON_JOB, "
+        "NEMOTRON_STATE, NEMOTRON_EXIT_CODE and others say which and how. Its own failure is told and changes nothing.",
+        never_sent="it is run where the job was submitted",
+    ),
+)
+
+COMMON: tuple[Field, ...] = (*_WHERE, *_JOB, *_RESOURCES, *_PACKAGING, *_SWEEPS, *_AFTERWARDS)
 
 _BY_NAME = {field.name: field for field in COMMON}
 

@@ -16,7 +16,7 @@ from nemo_runspec.typed_json import plain, read_any
 
 _NONE = type(None)
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause", "note"), (str,)),
+    **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause", "note", "on_end"), (str,)),
     **dict.fromkeys(("config", "profile", "commit", "group", "container", "retry_of"), (str, _NONE)),
     **dict.fromkeys(("exit_code", "signal"), (int, _NONE)),
     **dict.fromkeys(("outputs", "inputs", "package", "metrics", "handle", "diagnosis", "wandb"), (dict,)),

@@ -49,6 +49,7 @@ def planned_record(
         inputs=known_inputs(plan),
         tags=plan.labels.tags,
         total_steps=total_in(plan.config),
+        on_end=str((plan.run.get("env") or {}).get("on_end") or ""),
         note=redact_argv([plan.labels.note], secrets)[0],
         wandb={"id": run_id(plan)} if run_id(plan) else {},
         **known,

@@ -20,6 +20,7 @@ from nemo_runspec.records.erase import NEW, OLD, erase, erase_if_left_over, hidd
 from nemo_runspec.records.index import Entry, Index, changed_at, entry_of, stamp_of
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.lock import locked
+from nemo_runspec.records.on_end import run_on_end
 from nemo_runspec.records.planned import planned_record
 from nemo_runspec.records.record import JobRecord, Transition, Unreadable, now
 from nemo_runspec.records.reference import find_one, unknown_job
@@ -195,11 +196,14 @@ class JobStore:
 
         Returns: the job as far as it is known; and whether that was written.
         """
-        with suppress(OSError, Busy), locked(self.folder(before.name), wait=False):
-            current = self.stored(before.name)
-            if current != before:
-                return current if isinstance(current, JobRecord) and current.over else now, False
-            self._write(now)
+        with suppress(OSError, Busy):
+            with locked(self.folder(before.name), wait=False):
+                current = self.stored(before.name)
+                if current != before:
+                    return current if isinstance(current, JobRecord) and current.over else now, False
+                self._write(now)
+            if not before.ended:
+                run_on_end(now, self.folder(now.name))
             return now, True
         return now, False
 
@@ -272,13 +276,7 @@ class JobStore:
                 erase_if_left_over(folder)
 
     def _change(
-        self,
-        record: JobRecord,
-        step: Transition,
-        values: Mapping[str, Any],
-        *,
-        timed: bool = False,
-        again: bool = False,
+        self, record: JobRecord, step: Transition, values: Mapping[str, Any], timed: bool = False, again: bool = False
     ) -> JobRecord:
         with locked(self.folder(record.name)):
             stored = self.stored(record.name)
@@ -286,6 +284,7 @@ class JobStore:
             current = stored if isinstance(stored, JobRecord) else record
             changed = after(current, step, values, timed=timed, again=again)
             self._write(changed)
+        run_on_end(changed, self.folder(record.name))  # once: what has ended is not written again by this
         return changed
 
     def _read(self, name: str) -> JobRecord | Unreadable:

@@ -13,6 +13,7 @@ from nemo_runspec.console import Console, stdout_writer
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import EXIT_CODES
 from nemo_runspec.records.record import JobRecord, is_over
+from nemo_runspec.remote.awaited_end import await_ends
 from nemo_runspec.remote.cancel import end_makers, end_now, stop_all
 from nemo_runspec.remote.display import make_display, place_of
 from nemo_runspec.remote.follow import Follower
@@ -42,7 +43,7 @@ def run(submission: Submission, *, console: Console) -> int:
         return _interrupted(job)
     if submission.plan.mode == "batch":
         console.answer(job.plan.name)  # for scripts: all that stands on standard output
-        _say_submitted(job)
+        _left_alone(job)
         return 0
     console.started(job.plan.name)
     return attach(job)
@@ -71,11 +72,13 @@ def submit_detached(submission: Submission, *, console: Console) -> JobRecord:
     except KeyboardInterrupt:
         _interrupted(job)
         raise
-    _say_submitted(job)
+    _left_alone(job)
     return job.record
 
 
-def _say_submitted(job: RemoteJob) -> None:
+def _left_alone(job: RemoteJob) -> None:
+    """Nobody stays with it."""
+    await_ends([job.record])
     job.say(f"{job.plan.name}: submitted to {place_of(job.record)} as {job.record.id}")
     job.say(f"  nemotron jobs logs -f {job.plan.name}    nemotron jobs cancel {job.plan.name}")
 

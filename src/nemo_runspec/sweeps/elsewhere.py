@@ -13,6 +13,7 @@ from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobStore
 from nemo_runspec.records.process import this_process
 from nemo_runspec.redact import redact_argv
+from nemo_runspec.remote.awaited_end import await_ends
 from nemo_runspec.remote.cancel import end_makers, stop_all
 from nemo_runspec.remote.input_jobs import only_for
 from nemo_runspec.remote.prompt import Choice
@@ -82,6 +83,7 @@ class _Elsewhere:
         finally:
             self._leave_alone()
         if self.detached:
+            await_ends(self.runs.records.values())
             self.console.answer(self.sweep.group)
             say_next_commands(self.console, self.sweep.group)
             return 0

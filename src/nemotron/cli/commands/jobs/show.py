@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.errors import UserError
+from nemo_runspec.records.on_end import told_of
 from nemo_runspec.regular import NotRegular, read_regular
 from nemo_runspec.text import clean, count, one_line
 from nemotron.cli.commands.jobs.formatting import age, coloured, local_time, numbers, progress_said, took
@@ -124,6 +125,7 @@ def _how_it_goes(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
         (word, record.reason or record.cause),
         *rows_of(record.diagnosis),
         ("time", took(record)),
+        ("on_end", told_of(folder)),
         ("progress", progress_said(record, folder)),
         *_attempts(record),
         ("attempt", _attempt(record.facts)),

@@ -37,6 +37,6 @@ def size(count: float) -> str:
     return f"{value:.1f} {_UNITS[unit]}" if unit else f"{value:.0f} B"
 
 
-def count(number: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def count(number: int, noun: str, nouns: str = "") -> str:
+    """`1 file`, `2 files`. `nouns`: where several are not called so with an s."""
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"

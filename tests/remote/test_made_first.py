@@ -81,7 +81,17 @@ def test_nothing_that_makes_it(site: Cluster):
     done.refuses("input 'data' (text) is missing: words", "nemotron mine make -c default --run there")
     named = site.nemotron("mine", "read", "--batch", "there", "run.data.path=/usr/nowhere/words")
     named.refuses("is missing: /usr/nowhere/words")
+    attached = site.nemotron("mine", "read", "--run", "there", "run.data.path=/usr/nowhere/words")
+    attached.refuses("is missing: /usr/nowhere/words")
     assert not jobs_of(site.project, "mine")
+
+
+@pytest.mark.parametrize("path", ["/none-such/words", "/usr/nowhere/../words", "/tmp/nowhere/words"])
+def test_what_only_nodes_can_tell_is_said_and_not_judged(site: Cluster, path: str):
+    """A disk that the login node has not, a way back from a link, what every node has of its own."""
+    done = site.nemotron("mine", "read", "--batch", "there", f"run.data.path={path}").succeeds()
+    assert f"warning: input 'data' cannot be looked for from here: {path}" in done.err
+    site.nemotron("jobs", "cancel", done.out.strip(), "--grace", "1").succeeds()
 
 
 def test_shown_before(site: Cluster):

@@ -356,6 +356,19 @@ class TestBeforeASubmission:
             ("image", "warning"),
         }
 
+    def test_a_cluster_without_containers(self, slurm_lab: SlurmLab, tmp_path: Path):
+        """Said before the queue, with how a job goes without the image that its recipe names."""
+        bare = tmp_path / "bin"
+        bare.mkdir()
+        (bare / "srun").write_text("#!/bin/sh\necho 'Usage: srun [OPTIONS...]'\n")
+        (bare / "srun").chmod(0o755)
+        host = LabHost(slurm_lab)
+        host.environment["PATH"] = f"{bare}:{os.environ['PATH']}"
+        (check,) = fast_checks(host, self.plan(slurm_lab, tmp_path, container_image="nvcr.io/nvidia/nemo:25.11"))
+        assert (check.name, check.verdict) == ("containers", "warning")
+        assert "run.env.container_image=null" in check.mend
+        assert fast_checks(host, self.plan(slurm_lab, tmp_path)) == []
+
     def test_nodes_that_are_down_are_no_refusal(self, slurm_lab: SlurmLab, tmp_path: Path):
         slurm_lab.set_node_down("n4")
         plan = self.plan(slurm_lab, tmp_path, exclude="n1,n2,n3")

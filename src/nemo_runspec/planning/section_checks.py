@@ -12,6 +12,7 @@ from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import retype
 from nemo_runspec.profiles.profile import one_or_all, type_problem
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
+from nemo_runspec.text import count
 
 if TYPE_CHECKING:
     from nemo_runspec.config.compose import Composition  # brings Hydra
@@ -132,7 +133,7 @@ def process_warnings(env: Mapping[str, Any], launch: str) -> list[str]:
     gpus, processes = env.get("gpus_per_node") or 0, processes_per_node(env)
     found = []
     if launch == "torchrun" and gpus and processes != gpus:
-        found.append(f"{processes} processes per node for {gpus} GPUs per node")
+        found.append(f"{count(processes, 'process', 'processes')} per node for {count(gpus, 'GPU')} per node")
     if launch == "torchrun" and env.get("world_size") == "nodes":
         found.append(
             'world_size = "nodes" does nothing for this recipe: torchrun tells its processes how many they are'

@@ -13,7 +13,7 @@ from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records import JobStore
 from nemo_runspec.runner.client import Caller, ready_client
-from nemo_runspec.runner.inputs import require_inputs, with_inputs_checked
+from nemo_runspec.runner.inputs import require_inputs, unseen_inputs, with_inputs_checked
 from nemo_runspec.runner.retry import with_paths_checked
 from nemo_runspec.runner.run import provide_inputs
 
@@ -46,7 +46,10 @@ def ready_saved(saved: Plan, caller: Caller) -> Planned:
     values = look_up(plan)
     if get_backend(plan.executor).remote:
         # The plan that was shown is the one that is sent: nothing is made for it.
-        require_inputs(with_inputs_checked(plan))
+        looked_at = with_inputs_checked(plan)
+        for line in unseen_inputs(looked_at):
+            caller.console.say(line)
+        require_inputs(looked_at)
     else:
         provide_inputs(plan, caller)
     return Planned(plan, values)

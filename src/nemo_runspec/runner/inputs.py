@@ -85,6 +85,19 @@ def with_inputs_checked(plan: Plan) -> Plan:
     return replace(plan, consumes=consumes)
 
 
+def unseen_inputs(plan: Plan) -> list[str]:
+    """Lines about inputs that nobody can look for before the job starts, and that are not made either.
+
+    Args:
+        plan: as `with_inputs_checked` has left it.
+    """
+    backend = get_backend(plan.executor)
+    if not backend.remote or backend.inputs is None:
+        return []
+    unseen = [a for a in plan.consumes if a.path and a.ready is None and a.make is None and a.required]
+    return [f"warning: input '{a.name}' cannot be looked for from here: {a.path}" for a in unseen]
+
+
 def require_inputs(plan: Plan) -> None:
     """Raises `UserError` where a required input of a plan is not there."""
     for artifact in plan.consumes:

@@ -17,6 +17,7 @@ from nemo_runspec.runner.inputs import (
     missing_inputs,
     not_made,
     plan_with_inputs,
+    unseen_inputs,
     with_inputs_checked,
 )
 from nemo_runspec.submission.request import RetriedJob, Submission
@@ -81,6 +82,8 @@ def provide_inputs(plan: Plan, caller: Caller) -> ProvidedInputs:
             that job's exit code.
     """
     plan = with_inputs_checked(plan)
+    for line in unseen_inputs(plan):
+        caller.console.say(line)
     missing = missing_inputs(plan)
     if get_backend(plan.executor).remote:
         return _provided_elsewhere(plan, missing, caller)

@@ -81,11 +81,17 @@ CLOSING: tuple[str, ...] = ("OUT_OF_MEMORY", "TIMEOUT", "NODE_FAIL", "PREEMPTED"
 
 _IMAGE = "see container_image in the profile"
 
+NO_CONTAINER = (
+    'without a container: container_image = "" in the profile, or run.env.container_image=null with the command, '
+    "which goes before a recipe's own image; else ask the site for Pyxis and enroot"
+)
+"""What to do where a cluster has no containers."""
+
 IMAGE: tuple[Cause, ...] = (
     _cause(
         "image",
         "this cluster does not know container images: it has no Pyxis",
-        "leave container_image out of the profile, or ask those who run the cluster",
+        NO_CONTAINER,
         r"unrecognized option '--container",
     ),
     _cause(

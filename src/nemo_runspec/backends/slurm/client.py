@@ -273,4 +273,4 @@ def check_there(host: Host, plan: Plan, say: Say) -> None:
     for check in fast_checks(host, plan):
         if check.verdict == "failed":
             raise check.error()
-        say(f"warning: {check.seen}")
+        say(f"warning: {check.seen}{f'; {check.mend}' if check.mend else ''}")

@@ -20,7 +20,8 @@ from nemo_runspec.plans.target import target_of
 _OF_A_NODE = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 """What every node has of its own: the login node's tells nothing. Nor does it where it lacks a disk altogether."""
 
-_NAME = re.compile(r"\$(?:\{\w+\}|\w+)")
+_ONLY_THERE = re.compile(r"\$(?:\{\w+\}|\w+)|(?:^|/)\.\.(?=[/ ]|$)")
+"""What only the node can tell: a variable, and where `..` leads from a link."""
 
 
 def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
@@ -47,7 +48,7 @@ def _cluster_path(plan: Plan, path: str) -> str | None:
     """Where the login node has a path of the job; None where it cannot be said, as on a disk of the nodes' own."""
     target = target_of(plan, SlurmTarget)
     path_there = outside(path, target.mounts) if target.container_image else path
-    if not path_there or not path_there.startswith(("/", HOME)) or _NAME.search(path_there):
+    if not path_there or not path_there.startswith(("/", HOME)) or _ONLY_THERE.search(f"{path} {path_there}"):
         return None
     shared = below(path_there, target.remote_job_dir)
     return path_there if shared or not any(below(path_there, folder) for folder in _OF_A_NODE) else None

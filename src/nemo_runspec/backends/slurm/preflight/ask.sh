@@ -8,7 +8,7 @@ for tool in "${tools[@]}"; do printf '%s\037%s\n' "$tool" "$(type -P "$tool")"; 
 ask_slurm() {
   local said errors number
   ask version sbatch --version || return # as with a SLURM_CONF that names no file: so it is with all of them
-  ask pyxis bash -c 'srun --help 2> /dev/null | grep -q -e --container-image'
+  ask_pyxis
   hear timeout "$seconds" scontrol ping < /dev/null
   section controller $? "$said" "$errors"
   [[ $said != *DOWN* || $said == *UP* ]] || return

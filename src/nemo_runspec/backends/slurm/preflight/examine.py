@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nemo_runspec.backends import machine
+from nemo_runspec.backends.slurm.causes import NO_CONTAINER
 from nemo_runspec.backends.slurm.client import host_of
 from nemo_runspec.backends.slurm.cluster.answer import Answer, run_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
@@ -92,7 +93,7 @@ def fast_checks(host: Host, plan: Plan) -> list[Check]:
         return []
     if not answer.path_of("sbatch"):
         return [no_slurm(["sbatch"], answer)]
-    return [*_options(answer, request), *_paths(answer, request)]
+    return [*_options(answer, request), *_containers(answer), *_paths(answer, request)]
 
 
 def _request_of_plan(plan: Plan) -> LoginRequest:
@@ -115,6 +116,14 @@ def _options(answer: Answer, request: LoginRequest) -> list[Check]:
         return [warning("shape", f"not with the nodes that are up now ({away} are not): {section.reason}")]
     error = refused(section, wanted, answer)
     return [failed("shape", f"Slurm refuses the job: {error.what}", error.remedy or "", error.key)]
+
+
+def _containers(answer: Answer) -> list[Check]:
+    """The login node's srun is asked, and that of a compute node will start the job."""
+    if "pyxis" not in answer or answer["pyxis"].code != 1:
+        return []
+    seen = "the job has a container image, and srun has no --container-image: this cluster seems to have no Pyxis"
+    return [warning("containers", seen, NO_CONTAINER)]
 
 
 def _paths(answer: Answer, request: LoginRequest) -> list[Check]:

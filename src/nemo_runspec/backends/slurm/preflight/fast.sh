@@ -7,4 +7,5 @@ else
   ask login bash -lc 'type -P sbatch'
 fi
 for ((number = 0; number < ${#sources[@]}; number++)); do ask_path "mount;$number" "${sources[number]}"; done
+[ -z "$image_path$registry" ] || ! type -P srun > /dev/null || ask_pyxis
 [ -z "$image_path" ] || ask_path image "$image_path"

@@ -30,6 +30,9 @@ test_it() {
   return $code
 }
 
+# Whether srun takes images of containers.
+ask_pyxis() { ask pyxis bash -c 'srun --help 2> /dev/null | grep -q -e --container-image'; }
+
 # SCRIPT
 submit_it() {
   local variable

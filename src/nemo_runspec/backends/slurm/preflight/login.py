@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from nemo_runspec.backends.machine import enough
 from nemo_runspec.backends.registry_check import registry_check
+from nemo_runspec.backends.slurm.causes import NO_CONTAINER
 from nemo_runspec.backends.slurm.cluster.answer import Answer, whole
 from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, SLURM, LoginRequest
 from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, stopped_at, warning
@@ -232,9 +233,10 @@ def _pyxis(request: LoginRequest, answer: Answer) -> Check:
     if answer["pyxis"].code == 0:
         return ok("containers", f"srun has Pyxis' --container-image; {enroot}")
     if request.image is None:
-        return skipped("containers", "srun has no --container-image (Pyxis); the profile names no image")
+        seen = "srun has no --container-image (Pyxis); the profile names no image, but a recipe may"
+        return skipped("containers", seen, NO_CONTAINER)
     text = "container_image is set, but srun has no --container-image: Pyxis is not installed"
-    return failed("containers", text, "ask the site for Pyxis and enroot; or take container_image out of the profile")
+    return failed("containers", text, NO_CONTAINER)
 
 
 def _image(image: Image, answer: Answer) -> Check:

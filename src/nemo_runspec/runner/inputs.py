@@ -151,9 +151,10 @@ def _carried(plan: Plan) -> list[str]:
 
 def _given(plan: Plan) -> list[str]:
     """Variables that were given with the call, `--env` and `--env-file`, but for secrets."""
-    known = plan.run["env"].get("env_vars") or {}
-    typed = (name for name in known if (s := plan.sources.get(f"run.env.env_vars.{name}")) and s.layer is Layer.CLI)
-    return [quoted(f"run.env.env_vars.{name}", escape(str(known[name]))) for name in typed if known[name] != HIDDEN]
+    known = {name: value for name, value in (plan.run["env"].get("env_vars") or {}).items() if value != HIDDEN}
+    sources = {name: plan.sources.get(f"run.env.env_vars.{name}") for name in known}
+    typed = [name for name, s in sources.items() if s and s.layer is Layer.CLI and s.text not in plan.overrides]
+    return [quoted(f"run.env.env_vars.{name}", escape(str(known[name]))) for name in typed]
 
 
 def not_made(plan: Plan, artifact: Artifact, code: int, job: str) -> UserError:

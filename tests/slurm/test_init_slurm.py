@@ -38,6 +38,24 @@ def test_what_it_finds_out_runs(host, project, slurm_lab):
     assert "y = 2.5" in ended.out
 
 
+def test_a_partition_there_is_not(host, project):
+    words = ["--executor", "slurm", "--host", host, "-y", "--partition", "bacth"]
+    call("init", *words).refuses("--partition bacth: did you mean 'batch'?")
+    assert not project.env_file.exists()
+
+
+def test_a_cluster_without_accounts(project, slurm_lab_plain, monkeypatch):
+    project.env_file.unlink()
+    reach(project.folder, slurm_lab_plain.ssh, monkeypatch)
+    try:
+        told = call("init", "--executor", "slurm", "--host", "lab-plain", "-y").succeeds()
+        assert "lab-plain answers: 4 partitions\n" in told.err
+        assert "account" not in project.env_file.read_text()
+        assert "ok   shape" in call("doctor", "lab-plain").succeeds().out
+    finally:
+        close_all()
+
+
 def test_what_is_open_is_named_with_what_was_found(host, project):
     told = call("init", "--executor", "slurm", "--host", host)
     told.refuses("--account: Account: acme, root; -y takes acme", "--partition: Partition: batch, ", "-y takes batch")

@@ -32,7 +32,7 @@ def _ask(interview: Interview) -> Mapping[str, Any]:
     variable = interview.ask(Question("client_secret_variable", "Variable that holds its client secret", _SECRET))
     api = _reached(interview, url, client, os.environ.get(variable, ""), variable)
     projects = tuple(Choice(text(row.get("name"))) for row in _listed(interview, api.projects if api else None))
-    project = interview.ask(Question("project_name", "Project", best(projects), projects))
+    project = interview.ask(Question("project_name", "Project", best(projects), projects, closed=bool(projects)))
     return {
         **set_values(
             {

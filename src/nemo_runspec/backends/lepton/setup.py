@@ -35,11 +35,11 @@ def _found() -> str:
 def _ask(interview: Interview) -> Mapping[str, Any]:
     api, groups = _reached(interview)
     names = tuple(Choice(name_of(group) or id_of(group)) for group in groups)
-    named = interview.ask(Question("node_group", "Node group", best(names), names))
+    named = interview.ask(Question("node_group", "Node group", best(names), names, closed=bool(names)))
     group = next((group for group in groups if named in (name_of(group), id_of(group))), None)
     shapes = _shapes(api, group) if api and group else ()
     text = "Resource shape of a node"
-    shape = interview.ask(Question("resource_shape", text, best(shapes), shapes))
+    shape = interview.ask(Question("resource_shape", text, best(shapes), shapes, closed=bool(shapes)))
     return {
         **set_values({"node_group": named, "resource_shape": shape}),
         **_ask_place(interview, api, group),

@@ -14,6 +14,7 @@ from nemo_runspec.backends.slurm.shell import PRELUDE, program
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 from nemo_runspec.script.quoting import assignments
+from nemo_runspec.text import count
 from nemo_runspec.transport.connect import connect
 from nemo_runspec.transport.ssh_config import aliases
 
@@ -70,13 +71,14 @@ def _asked(interview: Interview, values: Mapping[str, Any]) -> Answer:
     except UserError as error:
         interview.say("\n".join(filter(None, (f"not asked: {error.what}", error.remedy))))
         return Answer({})
-    partitions, accounts = len(answer.column("partitions", 0)), len(_accounts(answer))
+    partitions, accounts = len(answer.column("partitions", 0)), _accounts(answer)
     if "sbatch" not in answer:
         interview.say(f"{name} answers, and has no sbatch on its PATH")
     elif answer["partitions"].code:
         interview.say(f"Slurm does not answer on {name}: {answer['partitions'].reason}")
     else:
-        interview.say(f"{name} answers: {partitions} partitions, {accounts} accounts of yours")
+        yours = f", {count(len(accounts), 'account')} of yours" if accounts else ""
+        interview.say(f"{name} answers: {count(partitions, 'partition')}{yours}")
     return answer
 
 
@@ -99,7 +101,9 @@ def _ask_partition(interview: Interview, answer: Answer) -> dict[str, Any]:
     found = {row[0].rstrip("*"): row for row in sorted(rows, key=lambda row: not row[0].endswith("*"))}
     gpus = {name: max(gpus_in(row[2]) or 0 for row in rows if row[0].rstrip("*") == name) for name in found}
     choices = tuple(Choice(name, _described(row, gpus[name])) for name, row in found.items())
-    named = interview.ask(Question("partition", "Partition", best(choices), choices, needed=False))
+    named = interview.ask(
+        Question("partition", "Partition", best(choices), choices, needed=False, closed=bool(choices))
+    )
     values = {"partition": named, "time": interview.given("time") or _time(found.get(named))}
     if gpus.get(named):
         most = gpus[named]

@@ -126,6 +126,16 @@ def test_gpus_are_counted_whatever_asks_for_them_and_a_ceiling_refuses_what_is_n
         nemotron(*words).refuses(f"GPU-hours without a limit ({gpus} GPUs x no time limit)")
 
 
+@pytest.mark.parametrize(
+    ("shape", "said"), [("our-large-one", "GPU-hours unknown"), ("cpu.small", "at most 0.0 GPU-hours")]
+)
+def test_what_the_runs_of_a_sweep_may_cost_together(project, nemotron, shape, said):
+    project.write("env.toml", f'[it]\n{LEPTON}resource_shape = "{shape}"\n')
+    project.write("job.py", "print('x')\n")
+    words = ("run", "./job.py", "--batch", "it", "-m", "+run.env.env_vars.N=1,2", "--dry-run")
+    assert f"together: {said}" in nemotron(*words).succeeds().out.splitlines()
+
+
 def test_the_names_of_leptons_own_list_all_say_how_many_gpus_there_are():
     config = pytest.importorskip("leptonai.config")
     found = {name: gpus_in(name) for name in config.VALID_SHAPES}

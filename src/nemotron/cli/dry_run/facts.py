@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nemo_runspec.artifacts.store import newest_inputs
 from nemo_runspec.backends import get_backend
 from nemo_runspec.packaging.messages import left_behind, problem_lines, sent_uncommitted
 from nemo_runspec.planning import kept
-from nemo_runspec.planning.limits import cost_of
+from nemo_runspec.planning.limits import Cost, cost_of
 from nemo_runspec.plans.model import Artifact, AutoMount, Package, Plan
 from nemo_runspec.source import display_path
 from nemo_runspec.text import clean, count, size
@@ -97,10 +97,16 @@ def cost(plan: Plan, width: int | None = None) -> list[str]:
     shape = f"{count(resources.nodes, 'node')}, {gpus}, {processes} per node"
     runs = f", {most.runs} runs" if most.runs > 1 else ""
     limit = f", {resources.time}" if resources.time else ""
-    unknown = "GPU-hours unknown" if most.gpus is None else "no limit"
-    total = unknown if most.gpu_hours is None else f"at most {most.gpu_hours:,.1f} GPU-hours"
-    first, *rest = folded(f"{shape}{runs}{limit}: {total}", width)
+    first, *rest = folded(f"{shape}{runs}{limit}: {at_most([most])}", width)
     return [f"{paint('cost', 'bold')}{first}", *rest]
+
+
+def at_most(costs: Sequence[Cost]) -> str:
+    """What plans may use together, in words."""
+    known = [each.gpu_hours for each in costs if each.gpu_hours is not None]
+    if len(known) == len(costs):
+        return f"at most {sum(known):,.1f} GPU-hours"
+    return "GPU-hours unknown" if any(each.gpus is None for each in costs) else "no limit"
 
 
 def nothing(plan: Plan, saved_to: str | None = None) -> str:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.planning.build import build_plan
-from nemo_runspec.planning.limits import gpu_hours
+from nemo_runspec.planning.limits import cost_of
 from nemo_runspec.planning.planned import PlanRequest
 from nemo_runspec.planning.sweep import combinations, plan_each
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.sweeps.lead import asks_a_sweeper, compose
 from nemo_runspec.text import clean, count
-from nemotron.cli.dry_run.facts import nothing
+from nemotron.cli.dry_run.facts import at_most, nothing
 from nemotron.cli.dry_run.files import excerpt
 from nemotron.cli.dry_run.rows import value_text
 from nemotron.cli.dry_run.show import as_json
@@ -69,9 +69,7 @@ def _sweep_lines(plans: list[Plan]) -> list[str]:
     arrays = _arrays(plans)
     lines = [paint(f"{count(len(plans), 'run')}", "bold")]
     lines += table([str(i), plan.name, clean("  ".join(plan.overrides))] for i, plan in enumerate(plans))
-    total = [gpu_hours(plan) for plan in plans]
-    if all(cost is not None for cost in total):
-        lines += ["", f"at most {sum(c or 0.0 for c in total):,.1f} GPU-hours together"]
+    lines += ["", f"together: {at_most([cost_of(plan) for plan in plans])}"]
     for batch, renderings in arrays[:_ARRAYS]:
         first = plans[batch.members[0]].name
         lines += ["", f"one job array of {count(len(batch.members), 'run')}, the first of them {first}:"]

@@ -14,12 +14,13 @@ mine() { [ -f "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -r "$1" ]; }
 
 # They are all in the pool, by their names. What is in them is looked at where they are taken.
 have_programs() {
+  local digest name files=()
   [ "$programs" ] || return
-  local digest name
   while read -r digest name; do
     mine "$pool/$digest" || return
-    touch -c "$pool/$digest"
+    files+=("$pool/$digest")
   done <<< "$programs"
+  touch -c "${files[@]}"
 } 2> /dev/null
 
 # Those in the new directory are what their digests say.

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from nemo_runspec.uv_table import local_sources, script_of
 Progress = Callable[[str], None]
 
 _COMPLETE = "complete"
+_USED = "environments"
 _LAST_LINES = 12
 _TORCH = "UV_TORCH_BACKEND"
 _TOLD_WHERE = frozenset({"UV_FIND_LINKS", "UV_DEFAULT_INDEX", "UV_INDEX_URL", _TORCH})
@@ -64,11 +65,12 @@ def ensure_env(python: PythonEnv, on_progress: Progress) -> Path | None:
     settings = install_settings(python, os.environ)
     folder = paths.envs_dir() / env_key(python, interpreter, settings)
     try:
-        if not _is_whole(folder):
-            paths.private_dir(folder.parent)
-            with _lock(folder.with_name(f"{folder.name}.lock"), on_progress):
-                if not _is_whole(folder):
-                    _make(folder, python, interpreter, settings, on_progress)
+        paths.private_dir(folder.parent)
+        with _lock(lock_file(folder), on_progress):  # nobody takes it away meanwhile
+            if _is_whole(folder):
+                os.utime(marker(folder))
+            else:
+                _make(folder, python, interpreter, settings, on_progress)
     except OSError as error:
         raise UserError(
             f"cannot make the recipe's Python environment: {error.strerror or error}",
@@ -76,6 +78,31 @@ def ensure_env(python: PythonEnv, on_progress: Progress) -> Path | None:
             remedy="set NEMOTRON_HOME to a folder that can be written and has room",
         ) from None
     return folder / "bin"
+
+
+def marker(folder: Path) -> Path:
+    """The file that says that an environment is whole; it was changed when somebody last asked for it."""
+    return folder / _COMPLETE
+
+
+def lock_file(folder: Path) -> Path:
+    """The lock of whoever makes an environment or takes it away."""
+    return folder.with_name(f"{folder.name}.lock")
+
+
+def note_use(job: Path, bins: Iterable[Path | None]) -> None:
+    """Writes into a job's folder which environments it needs. `bins`: what `ensure_env` gave."""
+    found = [str(each.parent) for each in bins if each is not None]
+    if found:
+        paths.write_private(job / _USED, "".join(f"{folder}\n" for folder in found))
+
+
+def used_by(job: Path) -> list[Path]:
+    """The environments that the job in this folder needs."""
+    try:
+        return [Path(line) for line in (job / _USED).read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return []
 
 
 def env_key(python: PythonEnv, interpreter: str, settings: Mapping[str, str]) -> str:
@@ -137,7 +164,7 @@ def _meets(version: tuple[int, ...], operator: str, wanted: tuple[int, ...], *, 
 
 def _is_whole(folder: Path) -> bool:
     """Finished, and the interpreter it was made from is still there."""
-    return (folder / _COMPLETE).is_file() and (folder / "bin" / "python").exists()
+    return marker(folder).is_file() and (folder / "bin" / "python").exists()
 
 
 def _on_path_meets(requires_python: str | None) -> bool:
@@ -182,7 +209,7 @@ def _make(
     elif python.dependencies:
         command = [uv, "pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), "--"]
         _install([*command, *python.dependencies], settings, on_progress)
-    paths.write_private(folder / _COMPLETE, json.dumps({"dependencies": sorted(python.dependencies)}) + "\n")
+    paths.write_private(marker(folder), json.dumps({"dependencies": sorted(python.dependencies)}) + "\n")
     on_progress(f"the environment is ready after {time.monotonic() - started:.0f} s")
 
 

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("nemotron.cli.commands.doctor:make", "Is a profile, or this machine, going to work?"),
     "docker": ("nemotron.cli.commands.docker:make", "Docker: build a recipe's image."),
     "kit": ("nemotron.cli.commands.kit:make", "Tools for a cluster: squash files and container builds on Slurm."),
+    "cache": ("nemotron.cli.commands.cache:make", "What can be made or fetched again: show it, take it away."),
     "apply": ("nemotron.cli.commands.apply:make", "Run a plan saved with --dry-run --out."),
     "diff": ("nemotron.cli.commands.diff:make", "What differs between two plans or runs."),
     "version": ("nemotron.cli.commands.version:make", "The version; with -v of what is installed with it, too."),

@@ -50,7 +50,9 @@ class LocalWorker:
 
     def prepare(self, plan: Plan, say: Say) -> LocalEnvironments:
         """The environments it runs in. Raises `UserError`."""
-        return LocalEnvironments(envs.ensure_env(plan.python, say), _wandb_environment(plan, say))
+        found = LocalEnvironments(envs.ensure_env(plan.python, say), _wandb_environment(plan, say))
+        envs.note_use(Path(plan.job_dir), (found.recipe, found.wandb))
+        return found
 
     def start(self, plan: Plan, prepared: LocalEnvironments, secrets: Mapping[str, str]) -> LocalWork:
         """Starts the job script in the directory of the call, or in the code package where there is one."""

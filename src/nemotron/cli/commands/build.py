@@ -9,18 +9,18 @@ from nemotron.cli.click import Command, TyperArgument, TyperOption
 from nemotron.cli.command import Group, OneCommand
 from nemotron.cli.text import literal
 
-_SETTINGS = {"help_option_names": ["--help", "-h"]}
+SETTINGS = {"help_option_names": ["--help", "-h"]}
 
 
 def command(name: str, help_text: str, call: Callable[..., int], *params: Any) -> OneCommand:
     """A command whose callback gets the parameters by name and returns an exit code."""
-    return OneCommand(name, help=help_text, callback=call, params=list(params), context_settings=dict(_SETTINGS))
+    return OneCommand(name, help=help_text, callback=call, params=list(params), context_settings=dict(SETTINGS))
 
 
 def group(name: str, help_text: str, *commands: Command) -> Group:
     """A group of commands; without one of them it shows its help."""
     return Group(
-        name=name, help=help_text, commands=list(commands), no_args_is_help=True, context_settings=dict(_SETTINGS)
+        name=name, help=help_text, commands=list(commands), no_args_is_help=True, context_settings=dict(SETTINGS)
     )
 
 

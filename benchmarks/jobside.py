@@ -3,8 +3,8 @@
     uv run python benchmarks/jobside.py                    # prints a table, exit code 1 where an aim is missed
     uv run python benchmarks/jobside.py --gigabytes 5
 
-Whole job scripts are run, and beside each the bare command in turn; medians of their differences, as machines are
-shared. `NEMOTRON_PYTHON` names the Python that supervises.
+Whole job scripts are run, and beside each the bare command in turn; medians of their differences, and the least, as
+machines are shared. `NEMOTRON_PYTHON` names the Python that supervises.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -32,8 +33,8 @@ from nemo_runspec.jobside.records import Folder
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import read_markers
 
-START_AIM = 0.06
-"""Seconds more than the bare command."""
+START_AIM = 60.0
+"""Milliseconds more than the bare command."""
 
 OUTPUT_AIM = 300.0
 """Megabytes per second, with lines of 100 bytes."""
@@ -51,40 +52,62 @@ Row = tuple[str, str, str, bool]
 """What was done, the figure, the aim, whether it is met."""
 
 
-def begin_and_whole(words: list[str], env: dict[str, str]) -> tuple[float, float]:
-    """Seconds until a command says that it begins, and until its process has ended."""
-    began = time.time()
+@dataclass(frozen=True)
+class Start:
+    """Milliseconds until a command says that it begins, until its process has ended, and of processor time."""
+
+    begin: float
+    whole: float
+    processor: float
+
+    def __sub__(self, other: Start) -> Start:
+        return Start(self.begin - other.begin, self.whole - other.whole, self.processor - other.processor)
+
+
+def started(words: list[str], env: dict[str, str]) -> Start:
+    busy, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
     done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-    return float(done.stdout.split()[-1]) - began, time.time() - began
+    ended, after = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - busy.ru_utime - busy.ru_stime
+    return Start(1e3 * (float(done.stdout.split()[-1]) - began), 1e3 * (ended - began), 1e3 * processor)
 
 
 def start(top: Path, rounds: int) -> list[Row]:
     """A rank whose command says when it begins, and the same from bash alone, in turn."""
     tell = 'printf "%s\\n" "$EPOCHREALTIME"'
     layout, env = lay_out(plan_for(top, cmd=tell)), kept_environment()
-    begins, wholes = [], []
-    for _ in range(rounds):
-        bare, bare_whole = begin_and_whole(["bash", "-c", tell], env)
-        begin, whole = begin_and_whole(["bash", layout.job_script], env)
-        begins.append(begin - bare)
-        wholes.append(whole - bare_whole)
-    begin, whole = statistics.median(begins[1:]), statistics.median(wholes[1:])
+    bare, more = ["bash", "-c", tell], ["bash", layout.job_script]
+    pairs = [(started(bare, env), started(more, env)) for _ in range(rounds + 1)]
+    found = [supervised - alone for alone, supervised in pairs[1:]]
+    figures = [
+        ("until a rank's command begins, more than without", [one.begin for one in found], START_AIM),
+        ("until a rank has ended and is recorded, more than without", [one.whole for one in found], None),
+        ("processor time of all that, more than without", [one.processor for one in found], None),
+    ]
     return [
-        ("until a rank's command begins, more than without", f"{begin * 1e3:.0f} ms", "60 ms", begin <= START_AIM),
-        ("until a rank has ended and is recorded, more than without", f"{whole * 1e3:.0f} ms", "", True),
+        (what, f"{statistics.median(all_of):.0f} ms, best {min(all_of):.0f}", f"{aim:.0f} ms" if aim else "",
+         aim is None or statistics.median(all_of) <= aim)
+        for what, all_of, aim in figures
     ]  # fmt: skip
 
 
-def output(top: Path, gigabytes: float) -> list[Row]:
-    """Lines of 100 bytes through a rank into a pipe that `cat` empties, and the supervisor's peak of memory."""
+def output(top: Path, gigabytes: float, secrets: int = 0) -> list[Row]:
+    """Lines of 100 bytes through a rank into a pipe that `cat` empties, and the supervisor's peak of memory.
+
+    Args:
+        secrets: how many values are looked for in it, in all their forms.
+    """
     times = round(gigabytes * 10)
     size = times * 10**8
     top.mkdir()
     block = top / "block"
     block.write_text((LINE + "\n") * 10**6)
     layout = lay_out(plan_for(top, cmd=f"for _ in {{1..{times}}}; do cat {block}; done"))
+    values = {f"SECRET_{number}": f"hf_{number}kQzWvYbNcJpLmRtXsDfGhAeUiOv" for number in range(secrets)}
+    script = Path(layout.job_script)
+    script.write_text(script.read_text().replace("nemotron_hidden=''", f"nemotron_hidden='{' '.join(values)}'"))
     began = time.perf_counter()
-    job = subprocess.Popen(["bash", layout.job_script], env=kept_environment(), stdout=subprocess.PIPE)
+    job = subprocess.Popen(["bash", script], env={**kept_environment(), **values}, stdout=subprocess.PIPE)
     reader = subprocess.Popen(["cat"], stdin=job.stdout, stdout=subprocess.DEVNULL)
     assert job.stdout is not None
     job.stdout.close()
@@ -96,8 +119,9 @@ def output(top: Path, gigabytes: float) -> list[Row]:
     speed = size / 1e6 / (time.perf_counter() - began)
     (record,) = read_markers(Path(layout.status))
     assert record.exit_code == 0 and record.lines == times * 10**6, record
+    what = f"{gigabytes:g} GB of lines of 100 bytes" + (f", {secrets} secrets to be hidden" if secrets else "")
     return [
-        (f"{gigabytes:g} GB of lines of 100 bytes", f"{speed:.0f} MB/s", f"{OUTPUT_AIM:.0f} MB/s", speed >= OUTPUT_AIM),
+        (what, f"{speed:.0f} MB/s", f"{OUTPUT_AIM:.0f} MB/s", speed >= OUTPUT_AIM),
         ("the same by the supervisor's processor time", f"{size / 1e6 / busy:.0f} MB/s", "", True),
         ("the supervisor's memory meanwhile", f"{peak:.0f} MB", f"{MEMORY_AIM:.0f} MB", peak <= MEMORY_AIM),
     ]
@@ -163,7 +187,12 @@ def main() -> int:
     given = parser.parse_args()
     top = Path(tempfile.mkdtemp(dir="/dev/shm"))
     try:
-        rows = [*start(top / "a", given.rounds), *output(top / "b", given.gigabytes), *records(top / "c")]
+        rows = [
+            *start(top / "a", given.rounds),
+            *output(top / "b", given.gigabytes),
+            *output(top / "c", given.gigabytes, secrets=3),
+            *records(top / "d"),
+        ]
     finally:
         shutil.rmtree(top)
     print("| what | figure | aim | |\n|---|--:|--:|---|")

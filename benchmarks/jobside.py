@@ -46,7 +46,8 @@ READ_AIM = 1.0
 """Seconds for the records of 10,000 ranks."""
 
 RANKS = 10_000
-LINE = "x" * 99
+LINE = "step 000123 | loss 2.345678 | lr 0.00012345 | grad norm 0.987 | 12345 tokens/s | 45.6 GB | eta 1:23"
+assert len(LINE) == 99
 
 Row = tuple[str, str, str, bool]
 """What was done, the figure, the aim, whether it is met."""
@@ -73,16 +74,19 @@ def started(words: list[str], env: dict[str, str]) -> Start:
 
 
 def start(top: Path, rounds: int) -> list[Row]:
-    """A rank whose command says when it begins, and the same from bash alone, in turn."""
+    """A rank whose command says when it begins, and the same from bash alone, in turn; and an empty Python's start."""
     tell = 'printf "%s\\n" "$EPOCHREALTIME"'
     layout, env = lay_out(plan_for(top, cmd=tell)), kept_environment()
     bare, more = ["bash", "-c", tell], ["bash", layout.job_script]
-    pairs = [(started(bare, env), started(more, env)) for _ in range(rounds + 1)]
-    found = [supervised - alone for alone, supervised in pairs[1:]]
+    python = [env.get("NEMOTRON_PYTHON", "python3"), "-I", "-S", "-c", "import time; print(time.time())"]
+    turns = [[started(words, env) for words in (bare, more, python)] for _ in range(rounds + 1)][1:]
+    found = [supervised - alone for alone, supervised, _ in turns]
     figures = [
         ("until a rank's command begins, more than without", [one.begin for one in found], START_AIM),
         ("until a rank has ended and is recorded, more than without", [one.whole for one in found], None),
         ("processor time of all that, more than without", [one.processor for one in found], None),
+        ("an empty Python beside it", [empty.whole for *_, empty in turns], None),
+        ("processor time of that", [empty.processor for *_, empty in turns], None),
     ]
     return [
         (what, f"{statistics.median(all_of):.0f} ms, best {min(all_of):.0f}", f"{aim:.0f} ms" if aim else "",

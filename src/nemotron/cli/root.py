@@ -9,6 +9,7 @@ from typing import Any
 
 from nemo_runspec.backends import LISTED, get_backend, listed_executors
 from nemo_runspec.errors import UserError
+from nemotron import DOCUMENTATION
 from nemotron.cli.click import Command, Context, Exit, TyperCommand, TyperGroup, TyperOption
 from nemotron.cli.strict import StrictGroup
 from nemotron.cli.text import literal
@@ -52,7 +53,7 @@ def make_root() -> TyperGroup:
             ),
             *_completion_options(),
         ],
-        epilog="Details of a recipe: nemotron nano3 pretrain --help",
+        epilog=f"Details of a recipe: nemotron nano3 pretrain --help\n\nDocumentation: {DOCUMENTATION}",
     )  # fmt: skip
 
 

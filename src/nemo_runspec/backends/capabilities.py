@@ -15,6 +15,7 @@ from nemo_runspec.records.status import JobStatus
 
 if TYPE_CHECKING:
     from nemo_runspec.submission.request import Submission
+    from nemo_runspec.transport.base import Host
 
 
 class LimitsUploads(Provider):
@@ -38,6 +39,26 @@ class ResolvesPlaceholders(Provider):
     @abstractmethod
     def resolve(self, submission: Submission, parts: Parts, say: Say) -> Rendering:
         """The exact texts of a submission, as far as the platform can be asked for them now. Changes nothing there."""
+
+
+class KeepsFiles(Provider):
+    """A platform beside which there is a machine that sees its jobs' files."""
+
+    @abstractmethod
+    def files_on(self, handle: Handle) -> Host:
+        """That machine."""
+
+
+class ForwardsPorts(Provider):
+    """A platform whose running jobs' ports can be reached from here."""
+
+    @abstractmethod
+    def forward(self, handle: Handle, node: str, port: int, here: int) -> Sequence[str]:
+        """The command that lets a port of this machine lead to one of a job's node, for as long as it runs.
+
+        Args:
+            node: as the platform lists it. `port`: there; `here`: on this machine.
+        """
 
 
 class ListsReplicas(Provider):

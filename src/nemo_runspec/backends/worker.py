@@ -126,3 +126,6 @@ class Worker(Protocol):
         Raises:
             UserError: something of it still runs, which is left as it is; or it cannot be removed.
         """
+
+    def address(self, record: JobRecord, folder: Path) -> str:
+        """Where a running job listens, as this machine reaches it, such as 127.0.0.1. Raises `UserError`: nowhere."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.docker.engine import is_gone, quietly, refusals
+from nemo_runspec.errors import UserError
 from nemo_runspec.locks import locked_file
 
 LABEL = "nemotron/made"
@@ -73,3 +74,24 @@ def _one_at_a_time() -> Iterator[None]:
     paths.private_dir(paths.home())
     with locked_file(paths.home() / ".docker-network.lock"):
         yield
+
+
+def address_of(known: Mapping[str, Any], job: str) -> str:
+    """Where a container listens, as this machine reaches it.
+
+    Args:
+        known: what the engine says of it.
+
+    Raises:
+        UserError: it has no network, or one that this machine does not reach.
+    """
+    mode = str((known.get("HostConfig") or {}).get("NetworkMode") or "")
+    if mode == "host":
+        return "127.0.0.1"
+    networks = ((known.get("NetworkSettings") or {}).get("Networks") or {}).values()
+    found = next((str(each["IPAddress"]) for each in networks if each.get("IPAddress")), "")
+    if not found:
+        raise UserError(
+            f"the container of job '{job}' has no address that this machine reaches", remedy='network = "host"'
+        )
+    return found

@@ -24,7 +24,7 @@ from nemo_runspec.backends.docker.fields import DockerTarget, missing_sources
 from nemo_runspec.backends.docker.identity import is_root
 from nemo_runspec.backends.docker.images import ensure_image
 from nemo_runspec.backends.docker.log_tail import complete_log, try_complete_log
-from nemo_runspec.backends.docker.networks import drop_network, ensure_network
+from nemo_runspec.backends.docker.networks import address_of, drop_network, ensure_network
 from nemo_runspec.backends.docker.render import request_body, request_query
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
@@ -89,6 +89,13 @@ class DockerWorker:
         except BaseException:
             _undo(client, plan, made)
             raise
+
+    def address(self, record: JobRecord, folder: Path) -> str:
+        """The container's own, or this machine's where it has its network."""
+        place = noted_place(folder)
+        with engine(place.host if place else None) as client:
+            known = find_container(client, record.name, folder, place)
+        return address_of(known or {}, record.name)
 
     def status(self, record: JobRecord, folder: Path) -> WorkerStatus:
         """What the exit marker says, else what the engine knows of the container."""

@@ -62,6 +62,10 @@ class LocalWorker:
         process = processes.start(plan.job_dir, render(plan).command, environment, _working_directory(plan))
         return LocalWork(plan.job_dir, process)
 
+    def address(self, record: JobRecord, folder: Path) -> str:
+        """This machine's own."""
+        return "127.0.0.1"
+
     def status(self, record: JobRecord, folder: Path) -> WorkerStatus:
         """Running while one of the job's processes is, else lost."""
         script = record.process

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.capabilities import SubmitsArrays
+from nemo_runspec.backends.capabilities import ForwardsPorts, KeepsFiles, SubmitsArrays
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Results, Say, offset_of
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.batch import version_paths
@@ -34,12 +34,13 @@ from nemo_runspec.transport.connect import connect
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.slurm.array_job import SlurmArray
+    from nemo_runspec.transport.connection import Address
 
 _CONNECTION = ("tunnel", "host", "user", "port", "identity", "accept_new_host_key")
 """Keys of a profile that say which machine is meant."""
 
 
-class SlurmProvider(SubmitsArrays):
+class SlurmProvider(SubmitsArrays, KeepsFiles, ForwardsPorts):
     """One object without state; connections are shared by the process."""
 
     def check(self, plan: Plan) -> None:
@@ -210,6 +211,23 @@ class SlurmProvider(SubmitsArrays):
         if handles:
             remove_tasks(host_of(handles[0]), handles)
 
+    def files_on(self, handle: Handle) -> Host:
+        """As `KeepsFiles.files_on`: the login node."""
+        return host_of(handle)
+
+    def forward(self, handle: Handle, node: str, port: int, here: int) -> Sequence[str]:
+        """As `ForwardsPorts.forward`: through the login node, which reaches its nodes by their names."""
+        if handle.get("tunnel") != "ssh":
+            raise UserError(
+                f"this machine is the login node, and reaches the job's node itself: {node}:{port}",
+                remedy=f"from elsewhere: ssh -L {here}:{node}:{port} this machine",
+            )
+        address = _address(handle)
+        lead = f"127.0.0.1:{here}:{node}:{port}"
+        # No shared connection: this one lasts as long as the forwarding, and says so where it cannot be made.
+        alone = ("-o", "ControlPath=none", "-o", "ExitOnForwardFailure=yes", "-o", "ServerAliveInterval=30")
+        return ("ssh", "-N", *alone, "-L", lead, *address.words(), "--", address.host)
+
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """As `Provider.shell`: a step beside the job's own, on its first node unless one is named.
 
@@ -219,11 +237,15 @@ class SlurmProvider(SubmitsArrays):
         step = (*_srun_in(handle), "--overlap", "--nodes=1", "--ntasks=1", *where, "--pty", "bash")
         if handle.get("tunnel") != "ssh":
             return step
-        from nemo_runspec.transport.connection import Address
-
-        identity = paths.expanded(str(handle["identity"])) if handle.get("identity") else None
-        address = Address(str(handle["host"]), handle.get("user"), handle.get("port"), identity)
+        address = _address(handle)
         return ("ssh", "-t", *address.words(), "--", address.host, f"bash -lc {shlex.quote(shlex.join(step))}")
+
+
+def _address(handle: Handle) -> Address:
+    from nemo_runspec.transport.connection import Address
+
+    identity = paths.expanded(str(handle["identity"])) if handle.get("identity") else None
+    return Address(str(handle["host"]), handle.get("user"), handle.get("port"), identity)
 
 
 def host_of(handle: Handle) -> Host:

@@ -11,8 +11,10 @@ from nemotron.cli.commands.jobs import (
     compare,
     complete,
     cost,
+    forward,
     listing,
     logs,
+    pull,
     remote,
     remove,
     show,
@@ -102,6 +104,19 @@ _RETRY = (
     "have failed or are lost, unless --state says otherwise; in a terminal that is asked first (-y does not ask)."
 )
 
+_PULL = (
+    "Brings what a job has made here, from the machine that sees its files.\n\n"
+    "What is here already, with the same size and time, is not read again, and what was half here goes on. "
+    "The folders are said on standard output."
+)
+
+_WHAT = "outputs (by default), checkpoints, logs, the name of an output, or a path, below the job's directory or whole."
+
+_FORWARD = (
+    "Lets a port of this machine lead to one of a running job's node, such as Ray's dashboard, until Ctrl-C.\n\n"
+    "What listens there must do so on the node's own address (0.0.0.0), not on its 127.0.0.1 alone."
+)
+
 _RM = (
     "Removes jobs that are over: their records, logs and files. What they have put elsewhere stays.\n\n"
     "Named jobs are removed together or, where one is not over, not at all; a sweep with all of its jobs. With "
@@ -163,6 +178,24 @@ def make(help_text: str) -> Command:
         command("retry", _RETRY, selecting(again.retry), *_chosen(), yes(), as_json),
         command(
             "ssh", _SSH, remote.ssh, _job(), option("--node", "The node, as the scheduler names it.", value="NODE")
+        ),
+        command(
+            "pull",
+            _PULL,
+            pull.call,
+            _job(),
+            argument("what", _WHAT, required=False, complete=complete.what),
+            option("--to", "The folder; by default one with the job's name, here.", value="DIR"),
+            option("--dry-run", "Say what it is and how much; bring nothing."),
+            as_json,
+        ),
+        command(
+            "forward",
+            _FORWARD,
+            forward.call,
+            _job(),
+            argument("ports", "PORT of the job's node, or PORT-HERE:PORT-THERE, such as 8265 or 9000:8265."),
+            option("--node", "The node, as the scheduler names it; by default the first.", value="NODE"),
         ),
         command("rm", _RM, selecting(remove.call), _jobs(required=False), *_rm_options(), *conditions(), as_json),
     )

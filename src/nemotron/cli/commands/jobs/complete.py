@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nemotron.cli.complete import Completion
@@ -82,6 +83,19 @@ def _from(words: Callable[[Sequence[Entry]], Iterable[str | None]]) -> Completio
 recipes = _from(lambda entries: [e.recipe for e in entries])
 profiles = _from(lambda entries: [e.profile for e in entries])
 groups = _from(lambda entries: [e.group for e in entries])
+
+
+def what(ctx: Any, _param: Any, incomplete: str) -> list[str]:
+    """What can be brought here of the job that is named before."""
+    from nemo_runspec.errors import UserError
+    from nemo_runspec.records import JobStore
+    from nemo_runspec.remote.pull import WHAT
+    from nemo_runspec.sweeps.overview import find_job
+
+    found = list(WHAT)
+    with suppress(UserError):
+        found += find_job(JobStore(), str(ctx.params.get("job") or "last")).outputs
+    return [word for word in found if word.startswith(incomplete)]
 
 
 def states(_ctx: Any, _param: Any, incomplete: str) -> list[str]:

@@ -1,0 +1,100 @@
+"""What a job has made, brought to this machine: which paths are meant, and on which machine they lie."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.capabilities import KeepsFiles
+from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.planning.codec import load_plan
+from nemo_runspec.plans.model import Plan
+from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.transport.base import Host
+from nemo_runspec.transport.connect import connect
+
+OUTPUTS, CHECKPOINTS, LOGS = "outputs", "checkpoints", "logs"
+WHAT = (OUTPUTS, CHECKPOINTS, LOGS)
+
+_LOGS = ("*.out", "*.log", "*.err", "metrics.jsonl")
+_CHECKPOINTS = ("model", "checkpoint")
+"""Types of artifacts that are checkpoints, and how such types end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Something to be brought here.
+
+    Args:
+        name: of the folder here. `path`: where it lies, on the job's machine. `only`: patterns of the files that count.
+    """
+
+    name: str
+    path: str
+    only: tuple[str, ...] = ()
+
+
+def machine_of(record: JobRecord) -> Host:
+    """The machine that sees a job's files.
+
+    Raises:
+        UserError: none does that can be reached from here.
+    """
+    backend = get_backend(record.executor)
+    if not backend.remote:
+        return connect()
+    provider = backend.load_provider()
+    if not isinstance(provider, KeepsFiles):
+        raise UserError(
+            f"the files of job '{record.name}' cannot be reached from here: {record.executor} offers no way to them",
+            remedy="let the job upload them: outputs in the profile; what it has written to its log is here: "
+            f"nemotron jobs logs {record.name}",
+        )
+    return provider.files_on(record.handle)
+
+
+def wanted_of(store: JobStore, record: JobRecord, what: str) -> list[Wanted]:
+    """The paths that a word means: outputs, checkpoints, logs, an output's name, or a path, below the job's directory.
+
+    Raises:
+        UserError: the job has none such.
+    """
+    root = record.job_dir or str(store.folder(record.name))
+    plan = load_plan(store.folder(record.name) / "plan.json")
+    known = _outputs(record, plan)
+    if what == LOGS:
+        return [Wanted(LOGS, root, _LOGS)]
+    if what == CHECKPOINTS:
+        kinds = {a.name for a in plan.produces if a.type.endswith(_CHECKPOINTS)}
+        return _some(record, what, {name: path for name, path in known.items() if name in kinds}, known)
+    if what == OUTPUTS or what in known:
+        return _some(record, what, known if what == OUTPUTS else {what: known[what]}, known)
+    if "/" not in what and (near := did_you_mean(what, [*WHAT, *known])):
+        raise UserError(f"job '{record.name}' has no output '{what}'", remedy=near)
+    path = what if what.startswith("/") else f"{root}/{what}"
+    return [Wanted(posixpath.basename(path.rstrip("/")) or what, path.rstrip("/") or "/")]
+
+
+def _outputs(record: JobRecord, plan: Plan) -> Mapping[str, str]:
+    """What it has made, of a job that goes on what it is to make; as the machine sees it, not its container."""
+    planned = {artifact.name: artifact.path for artifact in plan.produces if artifact.path}
+    found = dict(record.outputs) or ({} if record.over else planned)
+    return {name: _outside(plan, record, path) for name, path in found.items()}
+
+
+def _some(record: JobRecord, what: str, found: Mapping[str, str], known: Mapping[str, str]) -> list[Wanted]:
+    if not found:
+        has = f"it has {', '.join(known)}" if known else "none is on record"
+        raise UserError(
+            f"job '{record.name}' has no {what}: {has}",
+            remedy=f"name a path in its directory, such as: nemotron jobs pull {record.name} results/",
+        )
+    return [Wanted(name, path) for name, path in found.items()]
+
+
+def _outside(plan: Plan, record: JobRecord, path: str) -> str:
+    """A path as the machine sees it, which its container may see elsewhere."""
+    storage = plan.target.storage(record.job_dir or plan.job_dir)
+    return (storage.source_of(path) if storage else None) or path

@@ -1,0 +1,124 @@
+"""`nemotron jobs pull`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nemo_runspec.console import is_quiet
+from nemo_runspec.errors import UserError
+from nemo_runspec.text import count, size
+from nemotron.cli.commands.jobs.formatting import print_json
+from nemotron.cli.commands.jobs.messages import say
+from nemotron.cli.text import colour_wanted
+
+if TYPE_CHECKING:
+    from nemo_runspec.remote.pull import Wanted
+    from nemo_runspec.transport.base import Host
+    from nemo_runspec.transport.tree import Pulled, Tree
+
+
+def call(job: str, what: str | None, to: str | None, dry_run: bool, as_json: bool) -> int:
+    """Brings what a job has made into a folder here."""
+    from nemo_runspec.paths import expanded
+    from nemo_runspec.records import JobStore
+    from nemo_runspec.records.settle import settled
+    from nemo_runspec.remote.pull import OUTPUTS, machine_of, wanted_of
+    from nemo_runspec.sweeps.overview import find_job
+
+    store = JobStore()
+    record = settled(store, find_job(store, job).name)
+    host, wanted = machine_of(record), wanted_of(store, record, what or OUTPUTS)
+    trees = {each: _tree(host, each) for each in wanted}
+    top = expanded(to) if to else Path.cwd() / record.name
+    if dry_run:
+        return _show(trees, as_json)
+    brought = {each.name: top / each.name for each in wanted}
+    for each, tree in trees.items():
+        _pull(host, tree, brought[each.name] if tree.is_folder else top, each.name)
+    if as_json:
+        print_json({name: str(folder) for name, folder in brought.items()})
+    else:
+        print("\n".join(str(folder) for folder in brought.values()))
+    return 0
+
+
+def _tree(host: Host, wanted: Wanted) -> Tree:
+    from dataclasses import replace
+
+    from nemo_runspec.transport.tree import listed
+
+    tree = listed(host, wanted.path)
+    if tree is None:
+        raise UserError(f"{wanted.name}: there is no {wanted.path} on {host.name}", remedy="it may have been moved")
+    if not wanted.only:
+        return tree
+    return replace(tree, files=[f for f in tree.files if any(fnmatch(f.path, pattern) for pattern in wanted.only)])
+
+
+def _show(trees: dict[Wanted, Tree], as_json: bool) -> int:
+    """What would be brought, and how much it is."""
+    if as_json:
+        print_json([
+            {"name": each.name, "path": each.path, "files": len(tree.files), "bytes": _bytes(tree)}
+            for each, tree in trees.items()
+        ])  # fmt: skip
+        return 0
+    for each, tree in trees.items():
+        print(f"{each.name}: {count(len(tree.files), 'file')}, {size(_bytes(tree))}, from {each.path}")
+    return 0
+
+
+def _bytes(tree: Tree) -> int:
+    return sum(file.size for file in tree.files if not file.link)
+
+
+def _pull(host: Host, tree: Tree, target: Path, name: str) -> None:
+    from nemo_runspec.transport.base import Unreachable
+    from nemo_runspec.transport.tree import pull
+
+    shown = _Shown(name)
+    try:
+        state = pull(host, tree, target, shown)
+    except Unreachable as error:
+        error.remedy = "the same command goes on where this ended"
+        raise
+    except OSError as error:
+        raise UserError(f"{name} cannot be written: {error.strerror or error}", where=error.filename) from None
+    finally:
+        shown.clear()
+    there = f", {size(state.there)} of it here before" if state.there else ""
+    say(f"{name}: {count(state.files, 'file')}, {size(state.bytes)}{there}")
+
+
+class _Shown:
+    """How far it is, in one line of a terminal."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._began = time.monotonic()
+        self._drawn = False
+        self._wanted = colour_wanted(sys.stderr) and not is_quiet()
+
+    def __call__(self, state: Pulled) -> None:
+        if not self._wanted or not state.bytes:
+            return
+        from nemo_runspec.visible import unfiltered
+
+        rate = (state.done_bytes - state.there) / max(0.001, time.monotonic() - self._began)
+        part = f"{100 * state.done_bytes / state.bytes:.0f} %, {size(round(rate))}/s"
+        line = f"{self._name}: {size(state.done_bytes)} of {size(state.bytes)}, {part}"
+        unfiltered(sys.stderr).write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
+        self._drawn = True
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self._drawn:
+            from nemo_runspec.visible import unfiltered
+
+            unfiltered(sys.stderr).write("\r\x1b[K")
+            sys.stderr.flush()

@@ -24,6 +24,7 @@ from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.local import processes
 from nemo_runspec.backends.local.render import render
 from nemo_runspec.backends.local.worker import job_environment
+from nemo_runspec.console import Console
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Artifact, EnvVar, PythonEnv
 from nemo_runspec.records import JobStore
@@ -46,7 +47,7 @@ FOR_LONG = "time.sleep(600)"
 """Longer than any test waits: what is over then was ended."""
 
 
-class Lines:
+class Lines(Console):
     def __init__(self):
         self.text = []
 

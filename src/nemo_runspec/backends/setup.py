@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SetupChoice:
     """An answer that was found to be possible. `note`: a few words on it."""
 
     value: str
@@ -17,7 +17,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SetupQuestion:
     """One question.
 
     Args:
@@ -31,7 +31,7 @@ class Question:
     name: str
     text: str
     default: str = ""
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[SetupChoice, ...] = ()
     needed: bool = True
     closed: bool = False
     number: bool = False
@@ -41,7 +41,7 @@ class Interview(ABC):
     """Whoever answers: a person at a terminal, or the options of a command line."""
 
     @abstractmethod
-    def ask(self, question: Question) -> str:
+    def ask(self, question: SetupQuestion) -> str:
         """The answer; the default, perhaps '', where there is none."""
 
     @abstractmethod
@@ -79,10 +79,10 @@ IMAGE = "container_image"
 IMAGE_HELP = "Container image; by default each recipe's own."
 
 
-def ask_image(interview: Interview, choices: tuple[Choice, ...] = ()) -> dict[str, str]:
+def ask_image(interview: Interview, choices: tuple[SetupChoice, ...] = ()) -> dict[str, str]:
     """The container image, which may be left to recipes."""
     text = "Container image (empty: each recipe's own)"
-    return set_values({IMAGE: interview.ask(Question(IMAGE, text, choices=choices, needed=False))})
+    return set_values({IMAGE: interview.ask(SetupQuestion(IMAGE, text, choices=choices, needed=False))})
 
 
 def set_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,6 +90,6 @@ def set_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value not in (None, "", [], {})}
 
 
-def best(choices: tuple[Choice, ...]) -> str:
+def best(choices: tuple[SetupChoice, ...]) -> str:
     """The first of what was found, '' for nothing."""
     return choices[0].value if choices else ""

@@ -47,7 +47,7 @@ class MetricsEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TrainingProgress:
     """How far a job is.
 
     Args:
@@ -83,7 +83,7 @@ def total_in(config: Mapping[str, Any]) -> float | None:
     return next((found for key in CONFIG_TOTALS if (found := _positive(_value(config, key)))), None)
 
 
-def progress_of(ends: MetricsEnds, record: JobRecord, started: float | None) -> Progress | None:
+def progress_of(ends: MetricsEnds, record: JobRecord, started: float | None) -> TrainingProgress | None:
     """What the ends of its metrics say of a running job; None for nothing.
 
     Args:
@@ -93,7 +93,7 @@ def progress_of(ends: MetricsEnds, record: JobRecord, started: float | None) -> 
     for line in ends.last:
         last.update(numbers(line.encode()))
     first = _named(numbers(ends.first.encode()), STEPS)
-    found = Progress(
+    found = TrainingProgress(
         _named(last, STEPS), _named(last, TOTALS) or record.total_steps, last.get("loss"), first, read=time.time()
     )
     if found.step is None and found.loss is None:
@@ -103,7 +103,7 @@ def progress_of(ends: MetricsEnds, record: JobRecord, started: float | None) -> 
     return replace(found, ran=ends.changed - started) if alone and started is not None else found
 
 
-def known_progress(record: JobRecord, folder: Path) -> Progress | None:
+def known_progress(record: JobRecord, folder: Path) -> TrainingProgress | None:
     """How far a running job is as far as it is known here; nobody is asked. None for a job that does not run."""
     if record.state != "running":
         return None
@@ -112,11 +112,11 @@ def known_progress(record: JobRecord, folder: Path) -> Progress | None:
     if here is not None and not record.handle:
         return progress_of(here, record, since.timestamp() if since else None)
     with suppress(OSError, ValueError, TypeError):
-        return read_value(Progress, _table(folder), "progress", lenient=True)
+        return read_value(TrainingProgress, _table(folder), "progress", lenient=True)
     return progress_of(here, record, None) if here else None
 
 
-def keep_progress(folder: Path, progress: Progress) -> None:
+def keep_progress(folder: Path, progress: TrainingProgress) -> None:
     """Writes down how far a job elsewhere is, for those who ask nobody."""
     import json
 

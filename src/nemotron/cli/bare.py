@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nemo_runspec.errors import UserError, did_you_mean
 from nemotron.cli import complete
-from nemotron.cli.words import is_override
+from nemotron.cli.arguments import is_override
 
 VARIABLE = "NEMOTRON_PROFILE"
 

@@ -9,9 +9,9 @@ from typing import Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.labels import Labels, labels_of
 from nemotron.cli import complete
+from nemotron.cli.arguments import check_overrides
 from nemotron.cli.click import Parameter, TyperArgument, TyperOption
 from nemotron.cli.views import View
-from nemotron.cli.words import check_overrides
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
 from nemo_runspec.backends.setup import (
     IMAGE,
     IMAGE_HELP,
-    Choice,
     Interview,
-    Question,
     Setup,
+    SetupChoice,
+    SetupQuestion,
     ask_image,
     best,
     set_values,
@@ -26,13 +26,15 @@ _PATIENCE = 20.0
 
 
 def _ask(interview: Interview) -> Mapping[str, Any]:
-    url = interview.ask(Question("base_url", "Address of the run:ai API, such as https://HOST/api/v1"))
-    kube = interview.ask(Question("kube_apiserver_url", "Kubernetes API server, for logs (empty: none)", needed=False))
-    client = interview.ask(Question("client_id", "Client id of an application of yours"))
-    variable = interview.ask(Question("client_secret_variable", "Variable that holds its client secret", _SECRET))
+    url = interview.ask(SetupQuestion("base_url", "Address of the run:ai API, such as https://HOST/api/v1"))
+    kube = interview.ask(
+        SetupQuestion("kube_apiserver_url", "Kubernetes API server, for logs (empty: none)", needed=False)
+    )
+    client = interview.ask(SetupQuestion("client_id", "Client id of an application of yours"))
+    variable = interview.ask(SetupQuestion("client_secret_variable", "Variable that holds its client secret", _SECRET))
     api = _reached(interview, url, client, os.environ.get(variable, ""), variable)
-    projects = tuple(Choice(text(row.get("name"))) for row in _listed(interview, api.projects if api else None))
-    project = interview.ask(Question("project_name", "Project", best(projects), projects, closed=bool(projects)))
+    projects = tuple(SetupChoice(text(row.get("name"))) for row in _listed(interview, api.projects if api else None))
+    project = interview.ask(SetupQuestion("project_name", "Project", best(projects), projects, closed=bool(projects)))
     return {
         **set_values(
             {
@@ -71,11 +73,11 @@ def _ask_place(interview: Interview, api: RunaiApi | None, project: str) -> dict
     """A volume claim, where it is mounted, and the directory for jobs on it."""
     rows = _listed(interview, (lambda: api.claims(text(api.project(project).get("id")))) if api and project else None)
     paths = {_claim(row): text(table(row.get("spec")).get("path")) for row in rows if not _is_read_only(row)}
-    choices = tuple(Choice(claim) for claim in paths if claim)
-    claim = interview.ask(Question("pvc", "Volume claim for jobs and outputs", best(choices), choices))
+    choices = tuple(SetupChoice(claim) for claim in paths if claim)
+    claim = interview.ask(SetupQuestion("pvc", "Volume claim for jobs and outputs", best(choices), choices))
     place = paths.get(claim) or "/pvc"
     folder = interview.ask(
-        Question("pvc_nemo_run_dir", "Directory for jobs and outputs on it, as jobs see it", f"{place}/nemotron")
+        SetupQuestion("pvc_nemo_run_dir", "Directory for jobs and outputs on it, as jobs see it", f"{place}/nemotron")
     )
     if not claim or not folder:
         return {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.engine import connect, engine_host, is_there
 from nemo_runspec.backends.docker.preflight import has_gpu_runtime
-from nemo_runspec.backends.setup import IMAGE, IMAGE_HELP, Choice, Interview, Question, Setup, ask_image
+from nemo_runspec.backends.setup import IMAGE, IMAGE_HELP, Interview, Setup, SetupChoice, SetupQuestion, ask_image
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count
 
@@ -22,7 +22,7 @@ def _found() -> str:
 
 
 def _ask(interview: Interview) -> Mapping[str, Any]:
-    images: tuple[Choice, ...] = ()
+    images: tuple[SetupChoice, ...] = ()
     gpus = 0
     try:
         with closing(connect()) as client:
@@ -33,10 +33,10 @@ def _ask(interview: Interview) -> Mapping[str, Any]:
         gpus = _gpus_here() if has_gpu_runtime(info) else 0
         interview.say(f"Docker {info.get('ServerVersion', '?')} answers; {count(gpus, 'GPU')} for containers")
         tags = sorted({str(tag) for image in listed for tag in image.get("RepoTags") or () if tag != "<none>:<none>"})
-        images = tuple(Choice(tag) for tag in tags[:_MOST])
+        images = tuple(SetupChoice(tag) for tag in tags[:_MOST])
     values: dict[str, Any] = ask_image(interview, images)
     if gpus:
-        question = Question("gpus_per_node", "GPUs of a job", default=str(gpus), number=True)
+        question = SetupQuestion("gpus_per_node", "GPUs of a job", default=str(gpus), number=True)
         values |= {"gpus_per_node": int(interview.ask(question) or 0), "runtime": "nvidia"}
     return values
 

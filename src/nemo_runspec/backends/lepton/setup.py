@@ -12,10 +12,10 @@ from nemo_runspec.backends.lepton.shapes import gpus_of, job_shapes
 from nemo_runspec.backends.setup import (
     IMAGE,
     IMAGE_HELP,
-    Choice,
     Interview,
-    Question,
     Setup,
+    SetupChoice,
+    SetupQuestion,
     ask_image,
     best,
     set_values,
@@ -34,12 +34,12 @@ def _found() -> str:
 
 def _ask(interview: Interview) -> Mapping[str, Any]:
     api, groups = _reached(interview)
-    names = tuple(Choice(name_of(group) or id_of(group)) for group in groups)
-    named = interview.ask(Question("node_group", "Node group", best(names), names, closed=bool(names)))
+    names = tuple(SetupChoice(name_of(group) or id_of(group)) for group in groups)
+    named = interview.ask(SetupQuestion("node_group", "Node group", best(names), names, closed=bool(names)))
     group = next((group for group in groups if named in (name_of(group), id_of(group))), None)
     shapes = _shapes(api, group) if api and group else ()
     text = "Resource shape of a node"
-    shape = interview.ask(Question("resource_shape", text, best(shapes), shapes, closed=bool(shapes)))
+    shape = interview.ask(SetupQuestion("resource_shape", text, best(shapes), shapes, closed=bool(shapes)))
     return {
         **set_values({"node_group": named, "resource_shape": shape}),
         **_ask_place(interview, api, group),
@@ -58,22 +58,22 @@ def _reached(interview: Interview) -> tuple[LeptonApi | None, Sequence[Mapping[s
     return api, groups
 
 
-def _shapes(api: LeptonApi, group: Mapping[str, Any]) -> tuple[Choice, ...]:
+def _shapes(api: LeptonApi, group: Mapping[str, Any]) -> tuple[SetupChoice, ...]:
     """Those with the most GPUs first: whole nodes."""
     gpus = {id_of(shape): gpus_of(shape) for shape in job_shapes(api, id_of(group))}
     ordered = sorted(gpus, key=lambda shape: (-gpus[shape], shape))
-    return tuple(Choice(shape, f"{gpus[shape]:g} GPUs") for shape in ordered)
+    return tuple(SetupChoice(shape, f"{gpus[shape]:g} GPUs") for shape in ordered)
 
 
 def _ask_place(interview: Interview, api: LeptonApi | None, group: Mapping[str, Any] | None) -> dict[str, Any]:
     """A volume of the node group, and the directory for jobs on it."""
     volumes = volumes_of(api, group) if api and group else []
     offered = {volume.source: volume for volume in volumes if volume.prefixes}
-    choices = tuple(Choice(source, f"folders: {', '.join(each.prefixes)}") for source, each in offered.items())
-    source = interview.ask(Question("volume", "Volume for jobs and outputs", best(choices), choices))
+    choices = tuple(SetupChoice(source, f"folders: {', '.join(each.prefixes)}") for source, each in offered.items())
+    source = interview.ask(SetupQuestion("volume", "Volume for jobs and outputs", best(choices), choices))
     place = f"/mnt/{source.rpartition(':')[2]}" if source else ""
     text = "Directory for jobs and outputs on it, as jobs see it"
-    folder = interview.ask(Question("nemo_run_dir", text, f"{place}/nemotron" if place else ""))
+    folder = interview.ask(SetupQuestion("nemo_run_dir", text, f"{place}/nemotron" if place else ""))
     known = offered.get(source)
     return {"nemo_run_dir": folder, "mounts": [_mount(source, folder, known)]} if source and folder else {}
 

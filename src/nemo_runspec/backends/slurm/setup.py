@@ -6,7 +6,16 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_runspec.backends.setup import IMAGE, IMAGE_HELP, Choice, Interview, Question, Setup, best, set_values
+from nemo_runspec.backends.setup import (
+    IMAGE,
+    IMAGE_HELP,
+    Interview,
+    Setup,
+    SetupChoice,
+    SetupQuestion,
+    best,
+    set_values,
+)
 from nemo_runspec.backends.slurm.cluster.answer import FIELD, Answer, run_script
 from nemo_runspec.backends.slurm.preflight.login_node import SECONDS
 from nemo_runspec.backends.slurm.shape import gpus_in
@@ -40,9 +49,9 @@ def _ask(interview: Interview) -> Mapping[str, Any]:
 def _ask_host(interview: Interview) -> dict[str, Any]:
     """Where sbatch is. `me@host` is taken apart."""
     here = bool(_found())
-    hosts = tuple(Choice(name, "of ~/.ssh/config") for name in aliases()[:_MOST])
+    hosts = tuple(SetupChoice(name, "of ~/.ssh/config") for name in aliases()[:_MOST])
     text = "Login node, or an alias of ~/.ssh/config" + (" (empty: this machine)" if here else "")
-    named = interview.ask(Question("host", text, choices=hosts, needed=not here))
+    named = interview.ask(SetupQuestion("host", text, choices=hosts, needed=not here))
     user, _, host = named.rpartition("@")
     port = interview.given("port")
     if port and not port.isdecimal():
@@ -90,24 +99,24 @@ def _accounts(answer: Answer) -> list[str]:
 
 
 def _ask_account(interview: Interview, answer: Answer) -> dict[str, Any]:
-    accounts = tuple(map(Choice, _accounts(answer)))
+    accounts = tuple(map(SetupChoice, _accounts(answer)))
     if "sbatch" in answer and not accounts:  # a cluster without accounting needs none
         return {"account": interview.given("account")}
-    return {"account": interview.ask(Question("account", "Account", best(accounts), accounts, needed=False))}
+    return {"account": interview.ask(SetupQuestion("account", "Account", best(accounts), accounts, needed=False))}
 
 
 def _ask_partition(interview: Interview, answer: Answer) -> dict[str, Any]:
     rows = [row for row in answer["partitions"].rows if len(row) == 4]
     found = {row[0].rstrip("*"): row for row in sorted(rows, key=lambda row: not row[0].endswith("*"))}
     gpus = {name: max(gpus_in(row[2]) or 0 for row in rows if row[0].rstrip("*") == name) for name in found}
-    choices = tuple(Choice(name, _described(row, gpus[name])) for name, row in found.items())
+    choices = tuple(SetupChoice(name, _described(row, gpus[name])) for name, row in found.items())
     named = interview.ask(
-        Question("partition", "Partition", best(choices), choices, needed=False, closed=bool(choices))
+        SetupQuestion("partition", "Partition", best(choices), choices, needed=False, closed=bool(choices))
     )
     values = {"partition": named, "time": interview.given("time") or _time(found.get(named))}
     if gpus.get(named):
         most = gpus[named]
-        question = Question("gpus_per_node", f"GPUs per node, of {most}", str(most), number=True)
+        question = SetupQuestion("gpus_per_node", f"GPUs per node, of {most}", str(most), number=True)
         return values | {"gpus_per_node": int(interview.ask(question) or 0)}
     return values | {"gpus_per_node": int(interview.given("gpus_per_node") or 0) or None}
 
@@ -125,10 +134,10 @@ def _time(row: list[str] | None) -> str:
     return row[1] if row and limit is not None and limit < (hours(_TIME) or 0) else _TIME
 
 
-def _place(answer: Answer) -> Question:
+def _place(answer: Answer) -> SetupQuestion:
     scratch = (*answer.row("host"), "", "", "")[2].strip()
     text = "Directory for jobs and outputs, which all nodes see"
-    return Question("remote_job_dir", text, f"{scratch.rstrip('/')}/nemotron" if scratch else "~/.nemotron/run")
+    return SetupQuestion("remote_job_dir", text, f"{scratch.rstrip('/')}/nemotron" if scratch else "~/.nemotron/run")
 
 
 SETUP = Setup(

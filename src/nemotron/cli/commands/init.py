@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends import find_backend, known_executors
-from nemo_runspec.backends.setup import Choice, Question, Setup
+from nemo_runspec.backends.setup import Setup, SetupChoice, SetupQuestion
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.edit import check_name
 from nemo_runspec.source import display_path
@@ -105,18 +105,18 @@ def _answers(
     setup = setups[chosen]
     _refuse_foreign(chosen, setup, given)
     values = dict(setup.ask(interview))
-    name = interview.ask(Question("profile", "Name of the profile", _name(chosen, values)))
+    name = interview.ask(SetupQuestion("profile", "Name of the profile", _name(chosen, values)))
     interview.require()
     for note in interview.notes:
         print(note, file=sys.stderr)
     return name, {"executor": chosen, **values}, setup.image and not values.get("container_image")
 
 
-def _where(setups: Mapping[str, Setup]) -> Question:
+def _where(setups: Mapping[str, Setup]) -> SetupQuestion:
     """Where jobs run: on a login node its cluster, else this machine, unless somebody says otherwise."""
     found = {name: setup.found() for name, setup in setups.items()}
-    choices = tuple(Choice(name, found[name] or "not found from here") for name in setups)
-    return Question("executor", "Where do jobs run", _SLURM if found.get(_SLURM) else _LOCAL, choices, closed=True)
+    choices = tuple(SetupChoice(name, found[name] or "not found from here") for name in setups)
+    return SetupQuestion("executor", "Where do jobs run", _SLURM if found.get(_SLURM) else _LOCAL, choices, closed=True)
 
 
 def _refuse_foreign(executor: str, setup: Setup, given: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-from nemo_runspec.backends.setup import Choice, Interview, Question
+from nemo_runspec.backends.setup import Interview, SetupChoice, SetupQuestion
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.text import one_line
 from nemotron.cli.click import Abort
@@ -29,13 +29,13 @@ class TerminalInterview(Interview):
     """
 
     def __init__(self, options: Mapping[str, str], *, accept: bool, at_terminal: bool) -> None:
-        self.missing: list[Question] = []
+        self.missing: list[SetupQuestion] = []
         self.notes: list[str] = []
         self._options = options
         self._accept = accept
         self._at_terminal = at_terminal
 
-    def ask(self, question: Question) -> str:
+    def ask(self, question: SetupQuestion) -> str:
         """As `Interview.ask`.
 
         Raises:
@@ -82,14 +82,14 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _described(question: Question) -> str:
+def _described(question: SetupQuestion) -> str:
     found = ", ".join(choice.value for choice in question.choices[:_OFFERED])
     default = "" if question.needed else "; -y leaves it out"
     default = f"; -y takes {question.default}" if question.default else default
     return f"{option_of(question.name)}: {question.text}{f': {found}' if found else ''}{default}"
 
 
-def _asked(question: Question) -> str:
+def _asked(question: SetupQuestion) -> str:
     """Asks until there is an answer."""
     default = f" [{question.default}]" if question.default else ""
     prompt = paint(question.text, "bold", sys.stderr)
@@ -105,7 +105,7 @@ def _asked(question: Question) -> str:
         _tell(f"  {problem}")
 
 
-def _offer(choices: tuple[Choice, ...]) -> None:
+def _offer(choices: tuple[SetupChoice, ...]) -> None:
     rows = [(str(number), choice.value, choice.note) for number, choice in enumerate(choices[:_OFFERED], 1)]
     for line in table(rows):
         _tell(line)
@@ -113,13 +113,13 @@ def _offer(choices: tuple[Choice, ...]) -> None:
         _tell(f"  and {len(choices) - _OFFERED} more")
 
 
-def _chosen(answer: str, choices: tuple[Choice, ...]) -> str:
+def _chosen(answer: str, choices: tuple[SetupChoice, ...]) -> str:
     if answer.isdecimal() and 1 <= int(answer) <= len(choices):
         return choices[int(answer) - 1].value
     return answer
 
 
-def _problem(question: Question, answer: str) -> str:
+def _problem(question: SetupQuestion, answer: str) -> str:
     if not answer:
         return "an answer is needed" if question.needed else ""
     values = [choice.value for choice in question.choices]
@@ -130,7 +130,7 @@ def _problem(question: Question, answer: str) -> str:
     return ""
 
 
-def _check(question: Question, answer: str) -> None:
+def _check(question: SetupQuestion, answer: str) -> None:
     problem = _problem(question, answer)
     if problem:
         raise UserError(f"{option_of(question.name)} {answer}: {problem}")

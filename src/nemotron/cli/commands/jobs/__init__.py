@@ -6,7 +6,6 @@ from nemotron.cli.click import Command, Parameter, TyperOption
 from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.commands.jobs import (
     act,
-    again,
     cloud,
     compare,
     complete,
@@ -17,6 +16,7 @@ from nemotron.cli.commands.jobs import (
     pull,
     remote,
     remove,
+    retry,
     show,
     status,
 )
@@ -175,7 +175,7 @@ def make(help_text: str) -> Command:
         command("diagnose", _DIAGNOSE, cloud.diagnose, _job(), as_json),
         command("stop", _STOP, selecting(act.stop), *_ending(), as_json),
         command("cancel", _CANCEL, selecting(act.cancel), *_ending(), as_json),
-        command("retry", _RETRY, selecting(again.retry), *_chosen(), yes(), as_json),
+        command("retry", _RETRY, selecting(retry.retry), *_chosen(), yes(), as_json),
         command(
             "ssh", _SSH, remote.ssh, _job(), option("--node", "The node, as the scheduler names it.", value="NODE")
         ),

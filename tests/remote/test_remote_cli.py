@@ -96,9 +96,14 @@ def test_detached_and_looked_at_from_elsewhere(cluster):
 
 
 def assert_scripts_are_the_same(cluster: Cluster, name: str, remote: Path) -> None:
-    """What `show --script` prints, what the cluster has, and the dry run with its holes filled: the same bytes."""
+    """What `show --script` prints, what the cluster has, and the dry run with its holes filled: the same bytes.
+
+    What is the same for all jobs is named by its digest, and is there.
+    """
     shown = sections(cluster.nemotron("jobs", "show", name, "--script").succeeds().out)
-    there = {path.name: path.read_text() for path in [*remote.glob("*.sh"), *remote.glob("scripts/*.sh")]}
+    own = [path for path in [*remote.glob("*.sh"), *remote.glob("scripts/*.sh")] if path.name not in SLURM_PROGRAMS]
+    there = {path.name: path.read_text() for path in own}
+    listed = shown.pop("jobs")
     assert shown == there
     dry = cluster.nemotron("run", f"./{cluster.word}.py", "--batch", "there", "--dry-run", "--full").succeeds().out
     other = re.search(r"\njob (\S+) in ", dry)[1]
@@ -107,11 +112,11 @@ def assert_scripts_are_the_same(cluster: Cluster, name: str, remote: Path) -> No
     alone = cluster.nemotron("run", f"./{cluster.word}.py", "--batch", "there", "--dry-run", "--script").succeeds().out
     other = re.search(r"--job-name=(\S+)", alone)[1]
     assert alone.replace(other, name).replace("@HOME@", home) == there[f"{name}_sbatch.sh"]
-    own = {key: text.rstrip("\n") for key, text in there.items() if key not in SLURM_PROGRAMS}
-    assert {key: filled[key].rstrip("\n") for key in own} == own
+    assert {key: filled[key].rstrip("\n") for key in there} == {key: text.rstrip("\n") for key, text in there.items()}
     sent = {name: (remote / name).read_text() for name in SLURM_PROGRAMS}
     assert sent == {name: program_text(name) for name in SLURM_PROGRAMS}
-    assert all(f"sha256 {digest_of_text(text)[:12]}" in dry for text in sent.values())
+    assert all(f"sha256 {digest_of_text(text)[:12]}" in said for text in sent.values() for said in (dry, listed))
+    assert not [path for path in cluster.local(name).iterdir() if path.name in SLURM_PROGRAMS], "they are named here"
 
 
 def sections(text: str) -> dict[str, str]:

@@ -129,7 +129,7 @@ class JobArray(ABC):
 
     @abstractmethod
     def texts(self, task: int) -> Mapping[str, str]:
-        """What a job is sent with, by path."""
+        """What is kept here of what a job is sent with, by path; programs of ours are named."""
 
     @abstractmethod
     def send(self, parts: Parts, secrets: Sequence[Mapping[str, str]], say: Say) -> None:

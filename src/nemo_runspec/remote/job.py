@@ -19,7 +19,7 @@ from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.remote.unconfirmed import is_in_doubt
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.submission.bundle import read_bundle, write_bundle
-from nemo_runspec.submission.layout import job_files, keep_package, packed
+from nemo_runspec.submission.layout import job_files, keep_package, packed, recorded_files
 from nemo_runspec.submission.mount_commits import write_mounts
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.job import first_line
@@ -49,7 +49,7 @@ class RemoteJob:
 
     def record_job(self) -> None:
         """Writes the job down, with all that a retry needs."""
-        files = {Path(name).name: text for name, text in job_files(self.plan, self._rendering()).items()}
+        files = {Path(name).name: text for name, text in recorded_files(self.plan, self._rendering()).items()}
         relate(self.store, self.submission.needs, [self.plan.name])
         self.record = recorded(self.store, self.submission, self.provider, self.provider.make_handle(self.plan), files)
         write_bundle(dict(self.parts.contents), Path(JobLayout(str(self.folder)).bundle))

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from nemo_runspec import paths
-from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.base import Program, Rendering
 from nemo_runspec.errors import UserError
+from nemo_runspec.json_text import json_text
 from nemo_runspec.packaging.pack import pack, unpack
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.regular import read_json
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.programs import text_of
 from nemo_runspec.submission.request import RetriedJob
 
 ARCHIVE = "code.tar.gz"
 """The code package in a job's folder: what a retry runs from."""
+
+PROGRAMS = "programs.json"
+"""In a job's folder: which of our programs went along, by their digests."""
 
 _SPARE_BYTES = 1 << 16
 
@@ -31,6 +36,25 @@ def layout_of(plan: Plan) -> JobLayout:
 def job_files(plan: Plan, rendering: Rendering) -> dict[str, str]:
     """All of a job's files but its bundle and code: its own texts, and the programs that are the same for all jobs."""
     return own_files(plan, rendering) | {each.name: text_of(each) for each in rendering.programs}
+
+
+def recorded_files(plan: Plan, rendering: Rendering) -> dict[str, str]:
+    """What is kept here of a job that is sent elsewhere: its own files, and which programs went along."""
+    return own_files(plan, rendering) | programs_list(rendering.programs)
+
+
+def programs_list(programs: Sequence[Program]) -> dict[str, str]:
+    """The file that names the programs of a job: they are the same for all jobs of a release."""
+    listed = [{"name": p.name, "version": p.version, "digest": p.digest, "size": p.size} for p in programs]
+    return {PROGRAMS: json_text(listed) + "\n"}
+
+
+def programs_in(folder: Path) -> list[Program]:
+    """The programs that a job's folder names; none where it names none, as folders of earlier releases do."""
+    try:
+        return [Program(**each) for each in read_json(folder / PROGRAMS)]
+    except (OSError, ValueError, TypeError):
+        return []
 
 
 def own_files(plan: Plan, rendering: Rendering) -> dict[str, str]:

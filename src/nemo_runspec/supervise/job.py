@@ -25,7 +25,15 @@ from nemo_runspec.script.wandb_run import run_in
 from nemo_runspec.secrets import of_environment
 from nemo_runspec.source import display_path
 from nemo_runspec.submission.bundle import read_bundle, write_bundle
-from nemo_runspec.submission.layout import give_room, job_files, layout_of, make_folders, packed, place_package
+from nemo_runspec.submission.layout import (
+    give_room,
+    job_files,
+    layout_of,
+    make_folders,
+    packed,
+    place_package,
+    programs_list,
+)
 from nemo_runspec.submission.mount_commits import write_mounts
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.outcome import Outcome, closing_lines, outcome_of
@@ -79,7 +87,7 @@ class SupervisedJob:
             argv=given.argv,
             secret_values=given.secrets.values(),
             launcher=this_process(),
-            files=job_files(self.plan, rendering),
+            files=job_files(self.plan, rendering) | programs_list(rendering.programs),
             group=given.group,
             retry_of=given.retried.name if given.retried else None,
         )

@@ -25,8 +25,7 @@ from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script.programs import text_of
-from nemo_runspec.submission.layout import own_files
+from nemo_runspec.submission.layout import own_files, programs_list
 from nemo_runspec.transport.base import Host
 
 _SECONDS = 60.0
@@ -80,8 +79,8 @@ class SlurmArray(JobArray):
         return [{**make_handle(member), **shared, "task": task} for task, member in enumerate(self.array.members)]
 
     def texts(self, task: int) -> dict[str, str]:
-        """What a task is sent with, by path: its own script and configuration, and what it shares."""
-        return self._shared | {each.name: text_of(each) for each in self._programs} | self._own(task)
+        """As `JobArray.texts`: its own script and configuration, and what it shares."""
+        return self._shared | programs_list(self._programs) | self._own(task)
 
     def send(self, parts: Parts, secrets: Sequence[Mapping[str, str]], say: Say) -> None:
         """Puts the array's files there. One round trip, one more for a package that is not there.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from nemo_runspec.backends.base import RenderedFile, Rendering
+from nemo_runspec.backends.base import Program, RenderedFile, Rendering
 from nemo_runspec.digests import digest_of_text
 from nemo_runspec.text import clean, count, size
 from nemotron.cli.text import colour_wanted, paint, table
@@ -60,12 +60,18 @@ def by_digest(rendering: Rendering) -> list[str]:
         for file in rendering.files
         if not is_on_page(file)
     ]
-    return table([*rows, *_programs(rendering)])
+    return table([*rows, *program_rows(rendering.programs)])
 
 
-def programs(rendering: Rendering) -> list[str]:
-    """What goes with the texts and is the same for all jobs."""
-    return table(_programs(rendering))
+def programs_named(programs: Sequence[Program]) -> list[str]:
+    """What goes with the texts and is the same for all jobs; no line where there is none."""
+    rows = program_rows(programs)
+    return [heading("programs, the same for all jobs"), *table(rows)] if rows else []
+
+
+def program_rows(programs: Sequence[Program]) -> list[tuple[str, str, str]]:
+    """Name, version, and size with digest of each."""
+    return [(each.name, each.version, f"{size(each.size)}, {_digest(each.digest)}") for each in programs]
 
 
 def started_with(rendering: Rendering) -> list[str]:
@@ -94,10 +100,6 @@ def _places(name: str, rendering: Rendering) -> Iterator[str]:
     word = as_word(name)
     for file in rendering.files:
         yield from (f"{clean(file.name)}:{n}" for n, line in enumerate(lines_of(file), 1) if word.search(line))
-
-
-def _programs(rendering: Rendering) -> list[tuple[str, str, str]]:
-    return [(each.name, each.version, f"{size(each.size)}, {_digest(each.digest)}") for each in rendering.programs]
 
 
 def _is_idle(line: str, file: RenderedFile) -> bool:

@@ -69,9 +69,8 @@ def _texts(plan: Plan, rendering: Rendering | None) -> list[str]:
     lines: list[str] = []
     for file in rendering.files:
         lines += [*files.whole(file, rendering), ""]
-    programs = files.programs(rendering)
-    if programs:
-        lines += [files.heading("programs, the same for all jobs"), *programs, ""]
+    if rendering.programs:
+        lines += [*files.programs_named(rendering.programs), ""]
     lines += files.started_with(rendering)
     if rendering.holes:
         lines += [

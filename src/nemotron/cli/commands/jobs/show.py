@@ -99,13 +99,20 @@ def _id(record: JobRecord) -> str:
 
 
 def _print_scripts(folder: Path) -> int:
-    """The scripts that the job was sent with, as they lie in its folder."""
-    found = [*sorted(folder.glob("*.sh")), *folder.glob("job.json")]
+    """The scripts that the job was sent with, as they lie in its folder; programs that are the same for all by name."""
+    from nemo_runspec.submission.layout import programs_in
+    from nemotron.cli.dry_run.files import programs_named
+
+    programs = programs_in(folder)
+    same = {each.name for each in programs}
+    found = [*(path for path in sorted(folder.glob("*.sh")) if path.name not in same), *folder.glob("job.json")]
     if not found:
         raise UserError("this job has no scripts", where=str(folder))
     for path in found:
         print(paint(f"--- {path.name} ---", "cyan"))
         print(_text_of(path))
+    for line in programs_named(programs):
+        print(line)
     return 0
 
 

@@ -101,7 +101,7 @@ def test_no_wait_is_by_a_clock_that_may_be_set():
     asked = [line for line in lines if "time.time()" in line]
     assert asked
     assert [line for line in asked if not re.match(r"""(self\.started|\(?"?(ended|started)\b)""", line)] == []
-    waits = re.compile(r"threading\.(Timer|Event|Condition)\(|acquire\((True|timeout)")
+    waits = re.compile(r"threading\.(Timer|Event|Condition)\(|acquire\((True|timeout)|(thread|word)\.join\(")
     assert [line for line in lines if waits.search(line)] == []
 
 

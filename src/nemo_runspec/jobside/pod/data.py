@@ -3,6 +3,7 @@
 import os
 import threading
 
+from nemo_runspec.jobside.clock import within
 from nemo_runspec.jobside.output import write_all
 
 MYPY = False
@@ -39,7 +40,7 @@ class _Errors:
 
     def last(self) -> str:
         """Its last line, once all has been read."""
-        self._thread.join(_PATIENCE)
+        within(_PATIENCE, lambda: not self._thread.is_alive())
         text = self._last.decode("utf-8", "surrogateescape").rstrip("\n")
         return text[len("nemotron: ") :] if text.startswith("nemotron: ") else text
 

@@ -137,8 +137,7 @@ class PodRun:
         """What comes from here on are the last lines."""
         self.log.end(_LAST_LINES)
         if self._last_word is not None:
-            self._last_word.cancel()
-            self._last_word.join(_LAST_LINES)
+            self._last_word.give_up(_LAST_LINES)
 
     def _hear(self, length: float) -> bool:
         """Waits for a signal or the end of a child, at most so many seconds; whether there was a signal."""
@@ -205,6 +204,11 @@ class _Timer(threading.Timer):
     def run(self) -> None:
         if not within(self.interval, self.finished.is_set):
             self.function(*self.args, **self.kwargs)
+
+    def give_up(self, patience: float) -> None:
+        """Cancels it. What has begun is waited for, so many seconds at most."""
+        self.cancel()
+        within(patience, lambda: not self.is_alive())
 
 
 def _make(path: str) -> None:

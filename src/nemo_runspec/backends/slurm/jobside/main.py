@@ -8,7 +8,7 @@ if MYPY:
 
 
 def main(words: "List[str]") -> int:
-    """`ROLE VALUES ROOT [KEY=VALUE...] -- WORD...`, as batch.sh calls it; the exit code.
+    """`ROLE VALUES ROOT [KEY=VALUE...] -- WORD...`, as slurm.sh calls it; the exit code.
 
     Args:
         words: the role, `batch` or `step`; see `BatchJob` for the next two; of `batch`, `early`: signals that came

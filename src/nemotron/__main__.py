@@ -10,6 +10,9 @@ from collections.abc import Callable, Sequence
 
 def main() -> None:
     """Runs the command line and exits with its code."""
+    if sys.platform == "win32":  # where several modules could not even be imported
+        print("error: nemotron does not run on Windows\n  fix: use it in WSL, or on Linux or macOS", file=sys.stderr)
+        sys.exit(2)
     # Start-up makes many objects and hardly any garbage: collecting at Python's usual pace costs a twentieth of it.
     gc.set_threshold(200_000, 20, 20)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from nemo_runspec.script.layout import JobLayout
 
 _NOT_OURS = ("PYTHONHOME", "__PYVENV_LAUNCHER__", "SHELLOPTS", "BASHOPTS")
 _NOT_WITH_AN_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "CONDA_PREFIX")
+_SYSTEMS = {"Darwin": "macOS"}
 _PIECE = 1 << 20
 _WANDB = PythonEnv(("wandb",), None, "about 25 MB")
 
@@ -46,7 +48,17 @@ class LocalWorker:
     """How a local job is made ready, started, found again and ended."""
 
     def check(self, plan: Plan) -> None:
-        """Nothing more than what the plan says is needed."""
+        """This machine has to be Linux: what runs beside a job looks its processes up as Linux has them.
+
+        Raises:
+            UserError: it is another system, such as macOS.
+        """
+        system = platform.system()
+        if system != "Linux":
+            raise UserError(
+                f"a local job runs on Linux, and this machine's system is {_SYSTEMS.get(system, system)}",
+                remedy="name a profile that runs elsewhere, or in a container: --run PROFILE",
+            )
 
     def prepare(self, plan: Plan, say: Say) -> LocalEnvironments:
         """The environments it runs in. Raises `UserError`."""

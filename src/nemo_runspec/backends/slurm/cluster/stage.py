@@ -253,7 +253,9 @@ def _packed(folder: Path) -> Iterator[Iterator[bytes]]:
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, _LAST).touch()
         command = ("tar", "-c", "-f", "-", "--exclude-vcs", "-C", str(folder), ".", "-C", scratch, _LAST)
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        # macOS' own tar would add a file `._NAME` for each with extended attributes.
+        bare = {**os.environ, "COPYFILE_DISABLE": "1"}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=bare) as process:
             assert process.stdout is not None
             assert process.stderr is not None
             stream = process.stdout

@@ -15,7 +15,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.compress import GzipWriter
 from nemo_runspec.packaging.git import said
 from nemo_runspec.packaging.git_scratch import Workbench
-from nemo_runspec.packaging.model import LINK, Contents, PackageEntry, Tree
+from nemo_runspec.packaging.model import LINK, Contents, GitTree, PackageEntry
 from nemo_runspec.packaging.patterns import blob_id, unreadable
 
 _UNIT = tarfile.BLOCKSIZE
@@ -49,7 +49,7 @@ def write_archive(contents: Contents, out: BinaryIO, bench: Workbench, algorithm
     return replace(contents, entries={**contents.entries, **written})
 
 
-def _write_tree(tree: Tree, sink: _Sink, *, whole: bool) -> None:
+def _write_tree(tree: GitTree, sink: _Sink, *, whole: bool) -> None:
     """What `git archive` makes of a tree. `whole`: with the blocks that end an archive."""
     prefix = (f"--prefix={tree.prefix}",) if tree.prefix else ()
     command = tree.repository.command("archive", "--format=tar", *prefix, tree.treeish)
@@ -70,7 +70,7 @@ def _write_tree(tree: Tree, sink: _Sink, *, whole: bool) -> None:
             raise UserError(f"git cannot archive {tree.treeish[:12]}: {said(errors.read())}", where=_place(tree))
 
 
-def _place(tree: Tree) -> str:
+def _place(tree: GitTree) -> str:
     return str(tree.repository.folder)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nemo_runspec.packaging.git import GitError, joined, split
 from nemo_runspec.packaging.git_scratch import Workbench
-from nemo_runspec.packaging.model import PackageEntry, Tree
+from nemo_runspec.packaging.model import GitTree, PackageEntry
 from nemo_runspec.regular import read_regular
 
 _WORDS = (b"export-", b"lfs")
@@ -31,7 +31,7 @@ class Special:
     pointers: frozenset[str] = frozenset()
 
 
-def special_paths(tree: Tree, entries: Mapping[str, PackageEntry], bench: Workbench) -> Special:
+def special_paths(tree: GitTree, entries: Mapping[str, PackageEntry], bench: Workbench) -> Special:
     """The special paths of a tree. git is asked only where an attribute file speaks of them."""
     if not _mentioned(tree, entries, bench):
         return Special()
@@ -59,13 +59,13 @@ def _above(path: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def _mentioned(tree: Tree, entries: Mapping[str, PackageEntry], bench: Workbench) -> bool:
+def _mentioned(tree: GitTree, entries: Mapping[str, PackageEntry], bench: Workbench) -> bool:
     own = [entry.id for path, entry in entries.items() if path.endswith(_FILE) and path.rpartition("/")[2] == _FILE]
     texts = (_contents(tree, own), *map(_file, bench.attribute_files(tree.repository)))
     return any(word in text for word in _WORDS for text in texts)
 
 
-def _contents(tree: Tree, ids: Sequence[str]) -> bytes:
+def _contents(tree: GitTree, ids: Sequence[str]) -> bytes:
     """All that git says of these objects, their contents among it (git-cat-file(1), "BATCH OUTPUT")."""
     try:
         return tree.repository.run("cat-file", "--batch", given="\n".join(ids).encode()) if ids else b""

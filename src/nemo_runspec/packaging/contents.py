@@ -8,7 +8,7 @@ from pathlib import Path
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.git_scratch import Workbench
 from nemo_runspec.packaging.gitpart import git_contents
-from nemo_runspec.packaging.model import FOLDER, Contents, PackageEntry, Tree
+from nemo_runspec.packaging.model import FOLDER, Contents, GitTree, PackageEntry
 from nemo_runspec.packaging.options import PackagePart, parts_of
 from nemo_runspec.packaging.patterns import entry_of, matched_files, with_id
 from nemo_runspec.plans.model import Package
@@ -78,7 +78,7 @@ def _join(whole: Contents, more: Contents, commit: str | None, clash: Clash) -> 
         whole.trees.setdefault(tree, dropped)
     whole.entries.update({path: entry for path, entry in more.entries.items() if path not in kept})
     whole.pointers += [path for path in more.pointers if path not in kept]
-    whole.pointers = [path for path in whole.pointers if isinstance(whole.entries[path].source, Tree)]
+    whole.pointers = [path for path in whole.pointers if isinstance(whole.entries[path].source, GitTree)]
     whole.tree = whole.tree if not more.entries else ""
 
 
@@ -92,7 +92,7 @@ def _nature(mode: str) -> str:
 
 
 def _drop(contents: Contents, path: str, entry: PackageEntry) -> None:
-    if isinstance(entry.source, Tree) and entry.source in contents.trees:
+    if isinstance(entry.source, GitTree) and entry.source in contents.trees:
         contents.trees[entry.source].add(path.removeprefix(entry.source.prefix))
 
 

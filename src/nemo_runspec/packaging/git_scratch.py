@@ -20,7 +20,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging import cache
 from nemo_runspec.packaging.checkout import Checkout, attribute_files
 from nemo_runspec.packaging.git import GitError, Repository, joined
-from nemo_runspec.packaging.model import Tree
+from nemo_runspec.packaging.model import GitTree
 
 
 class Workbench:
@@ -40,7 +40,7 @@ class Workbench:
         """Where it is."""
         return self._open_folder()
 
-    def as_it_is(self, repository: Repository) -> Tree:
+    def as_it_is(self, repository: Repository) -> GitTree:
         """The working tree now, new files too unless git ignores them, as `git add --all` and a commit would have it.
 
         Raises:
@@ -52,20 +52,20 @@ class Workbench:
             shutil.copy2(index, ours.extra["GIT_INDEX_FILE"])
         try:
             _blind(ours).run("add", "--all", "--", ".")
-            return Tree(ours, _written(ours))
+            return GitTree(ours, _written(ours))
         except GitError as error:
             raise UserError(
                 f"the working tree cannot be packaged as it is: {error}", where=str(repository.folder)
             ) from None
 
-    def without(self, tree: Tree, paths: Iterable[str]) -> Tree:
+    def without(self, tree: GitTree, paths: Iterable[str]) -> GitTree:
         """The tree without these of its paths."""
         ours = self._place(tree.repository)
         ours.run("read-tree", tree.treeish)
         ours.run("update-index", "--force-remove", "-z", "--stdin", given=joined(paths))
-        return Tree(ours, _written(ours), tree.prefix)
+        return GitTree(ours, _written(ours), tree.prefix)
 
-    def index_of(self, tree: Tree) -> Repository:
+    def index_of(self, tree: GitTree) -> Repository:
         """The repository with an index of this tree, for questions that git asks of an index."""
         ours = self._place(tree.repository)
         ours.run("read-tree", tree.treeish)

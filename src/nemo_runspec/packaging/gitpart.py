@@ -10,7 +10,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.attributes import special_paths
 from nemo_runspec.packaging.git import Repository
 from nemo_runspec.packaging.git_scratch import Workbench
-from nemo_runspec.packaging.model import FOLDER, Contents, PackageEntry, Tree
+from nemo_runspec.packaging.model import FOLDER, Contents, GitTree, PackageEntry
 from nemo_runspec.packaging.options import PackagePart
 from nemo_runspec.packaging.submodules import checked_out, submodule
 
@@ -40,7 +40,7 @@ def git_contents(part: PackagePart, root: Path, commit: str, bench: Workbench, *
     return listing.contents
 
 
-def _tree_at(whole: Tree, subpath: str, commit: str, bench: Workbench) -> str:
+def _tree_at(whole: GitTree, subpath: str, commit: str, bench: Workbench) -> str:
     """The id of the tree of a folder."""
     if not subpath:
         return whole.treeish if whole.treeish != commit else bench.tree_of(whole.repository, commit) or ""
@@ -54,13 +54,13 @@ def _tree_at(whole: Tree, subpath: str, commit: str, bench: Workbench) -> str:
     return found
 
 
-def _chosen_tree(repository: Repository, commit: str, bench: Workbench, *, include: bool) -> Tree:
+def _chosen_tree(repository: Repository, commit: str, bench: Workbench, *, include: bool) -> GitTree:
     """The commit, or the working tree as it is now where that is something else and wanted."""
     if not include:
-        return Tree(repository, commit)
+        return GitTree(repository, commit)
     now = bench.as_it_is(repository)
     same = now.treeish == bench.tree_of(repository, commit)
-    return Tree(repository, commit) if same else now
+    return GitTree(repository, commit) if same else now
 
 
 class _Listing:
@@ -73,7 +73,7 @@ class _Listing:
         self.contents = Contents()
         self.exact = True
 
-    def add(self, tree: Tree, whole: str) -> None:
+    def add(self, tree: GitTree, whole: str) -> None:
         """Adds a tree: a repository's `whole` one, or at the top the folder of it that the part names."""
         links: dict[str, str] = {}
         entries: dict[str, PackageEntry] = {}
@@ -91,7 +91,7 @@ class _Listing:
         for path, commit in links.items():
             self._add_submodule(tree, whole, path, commit)
 
-    def _put(self, tree: Tree, entries: dict[str, PackageEntry], links: dict[str, str]) -> None:
+    def _put(self, tree: GitTree, entries: dict[str, PackageEntry], links: dict[str, str]) -> None:
         special = special_paths(tree, entries, self.bench)
         for path in special.left_out:
             del entries[path]
@@ -102,7 +102,7 @@ class _Listing:
         self.contents.pointers += [tree.prefix + path for path in sorted(special.pointers & entries.keys())]
         self.contents.entries.update({tree.prefix + path: entry for path, entry in entries.items()})
 
-    def _add_submodule(self, tree: Tree, whole: str, path: str, commit: str) -> None:
+    def _add_submodule(self, tree: GitTree, whole: str, path: str, commit: str) -> None:
         place = f"{tree.prefix}{path}"
         if not self.part.submodules:
             self.contents.entries[place] = PackageEntry(FOLDER, "", 0, tree)
@@ -112,5 +112,5 @@ class _Listing:
         if self.part.dirty == "include" and here is not None:
             found = _chosen_tree(here, commit, self.bench, include=True)
         else:
-            found = Tree(submodule(tree.repository, whole, inside, commit, self.bench), commit)
+            found = GitTree(submodule(tree.repository, whole, inside, commit, self.bench), commit)
         self.add(replace(found, prefix=f"{place}/"), found.treeish)

@@ -19,7 +19,7 @@ class Unready(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class GitTree:
     """A tree of a repository (`treeish`: a commit or a tree) at a place of the package: `prefix` is '' or `sub/`."""
 
     repository: Repository
@@ -37,7 +37,7 @@ class PackageEntry(NamedTuple):
     mode: str
     id: str
     size: int
-    source: Tree | Path
+    source: GitTree | Path
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Contents:
     """
 
     entries: dict[str, PackageEntry] = field(default_factory=dict)
-    trees: dict[Tree, set[str]] = field(default_factory=dict)
+    trees: dict[GitTree, set[str]] = field(default_factory=dict)
     tree: str = ""
     pointers: list[str] = field(default_factory=list)
 

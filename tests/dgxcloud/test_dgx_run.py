@@ -471,6 +471,6 @@ def test_while_it_waits_everything_says_why(
         told = nemotron_process("jobs", command, name).out
         assert "pull" in told.lower(), (command, told)
     platform = nemotron_process("jobs", "logs", "--platform", name).succeeds()
-    assert "ErrImagePull" in platform.out
+    assert re.search(r"^[0-9-]{10} [0-9:]{8}Z .*ErrImagePull", platform.out, re.M), "times are UTC, and say so"
     nemotron_process("jobs", "stop", name).succeeds()
     assert made.phase == "Stopped"

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,9 @@ CANARY = "c4nary-9f8e7d6c5b4a"
 _TEXT = "its log is text in JSON: bytes that are no UTF-8 come as `\ufffd`; the log on the mount has them"
 
 _TOLD = ("TERM", "INT", "USR1", "HUP")
+
+_ON_ITS_WAY_S = 0.01
+"""Seconds that a signal takes to process 1 of a container."""
 
 _TRACKED = (
     "Slurm itself ends what a job leaves, where it tracks processes by control groups (`ProctrackType=proctrack/cgroup`"
@@ -236,8 +240,13 @@ mounts = [{{ path = "/", mount_path = "{_POD_MOUNT}", from = "node-nfs:lustre" }
         """As its page's button does."""
         id = handle_of(folder)["id"]
         asked = Request(f"{lab.url}/jobs/{id}", b'{"spec": {"stopped": true}}', _headers(lab.token), method="PATCH")
-        with urlopen(asked, timeout=60):
-            return True
+        try:
+            with urlopen(asked, timeout=60):
+                return True
+        except HTTPError as error:
+            if error.code != 404:  # a job that is cancelled is removed
+                raise
+            return False
 
     return _pods(profile, lab.environment(), volume, view, lab.pods, end)
 
@@ -312,11 +321,14 @@ def _pods(
     """What pods have in common: their processes name the job's directory as they see it."""
 
     def tell(name: str, folder: Path, word: str) -> bool:
-        """`kubectl exec POD -- kill -s SIGNAL 1`."""
+        """`kubectl exec POD -- kill -s SIGNAL 1`, which the kernel drops while process 1 does nothing about it."""
+        number = getattr(signal, f"SIG{word}")
         found = [pod for pod in pods.running if any(name in text for text in (*pod.command, *pod.env.values()))]
+        heard = [pod for pod in found if pod.hears(number)]
         for pod in found:
-            pod.signal(getattr(signal, f"SIG{word}"))
-        return bool(found)
+            pod.signal(number)
+        time.sleep(_ON_ITS_WAY_S)
+        return bool(found) and all(pod in heard and (pod.hears(number) or pod.state != "running") for pod in found)
 
     def leftovers(name: str, folder: Path) -> list[str]:
         return processes_of(folder) + processes_of(Path(f"{_POD_RUN}/jobs/{name}"))

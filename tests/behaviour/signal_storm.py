@@ -3,9 +3,9 @@
 One moment is one job, really run; its seed says what is sent, and when between the submission's return and somewhat
 after the command's end. Half of the commands go on until they have heard all; the others end meanwhile.
 
-What no program can hear is named, and counted as `excused`: a signal that the platform took before the job side had
-begun (`started` in its record), as Slurm does before `setup_lines`, and the kernel for process 1 of a container, which
-loses it or ends what was about to begin. Such a job must still tell the truth of its end, and leave nothing.
+What no program can hear is named, and counted as `excused`: what Slurm tells a batch script before its `setup_lines`
+(it loses it, or USR1 ends it), and what the kernel drops as process 1 of a pod does nothing about it yet, which is
+looked at as it is sent. Such a job must still tell the truth of its end, and leave nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from signal_moments import SIGNALS, Moment
 from waiting import until
 
 from behaviour.bench import Bench, finish
 from behaviour.rigs import CANARY
 
-SIGNALS = ("TERM", "INT", "USR1", "HUP")
 CANCEL, END = "cancel", "end"
 """nemotron's own way, and the platform's: the command sees a TERM of both."""
 
@@ -41,8 +41,6 @@ FIRST = int(os.environ.get("NEMOTRON_STORM_FIRST", "1"))
 AT_ONCE = int(os.environ.get("NEMOTRON_STORM_AT_ONCE", "4"))
 """How many jobs run side by side."""
 
-_STOPPED = 143
-"""The exit code of a pod that was told to stop before its job script, by whatever signal."""
 _GRACE = "60"
 _HEARD_S = 20.0
 """Seconds that a command which has begun has to hear what was sent: it takes less than one where nobody else works."""
@@ -68,21 +66,6 @@ COUNTING = """
 """
 
 
-@dataclass(frozen=True)
-class Moment:
-    """What is sent when.
-
-    Args:
-        words: one or two of SIGNALS, CANCEL and END. `places`: when each is, 0 the submission's return, 1 somewhat
-            after a quiet job's begin; of a `late` one, from -1 to 1 around the moment in which the command may end.
-    """
-
-    seed: int
-    words: tuple[str, ...]
-    places: tuple[float, ...]
-    late: bool
-
-
 @dataclass
 class Act:
     """One thing that was sent; `taken`: what it was sent to was there, as far as the platform says so."""
@@ -103,6 +86,7 @@ class Seen:
     """How one job went."""
 
     moment: Moment
+    rig: str = ""
     name: str = ""
     acts: list[Act] = field(default_factory=list)
     counted: list[tuple[float, str]] = field(default_factory=list)
@@ -127,7 +111,11 @@ class Seen:
 
 
 def moment(seed: int, ways: tuple[str, ...]) -> Moment:
-    """The moment of a seed on a rig with these ways."""
+    """The moment of a seed on a rig with these ways.
+
+    Its times are shares: 0 the submission's return, 1 somewhat after a quiet job's begin; of a late one, from -1 to 1
+    around the moment in which the command may end.
+    """
     dice = random.Random(seed)
     words = tuple(dice.choice(ways) for _ in range(dice.choice((1, 1, 2))))
     late = dice.random() < 0.4
@@ -163,7 +151,7 @@ class Storm:
         return max(0.2, counted(there)[0][0] - began)
 
     def _one(self, given: Moment) -> tuple[Seen, list[str]]:
-        seen = Seen(given)
+        seen = Seen(given, self._bench.rig.name)
         try:
             seen.name = self._submit()
             self._through(seen)
@@ -188,7 +176,7 @@ class Storm:
             origin = time.time() + 0.5
         go = [("go", origin)] if given.late else []
         spread = 0.4 if given.late else self._length * 1.3
-        plan = [(word, origin + place * spread) for word, place in zip(given.words, given.places, strict=True)]
+        plan = [(word, origin + place * spread) for word, place in zip(given.words, given.times, strict=True)]
         for word, at in sorted(plan + go, key=lambda pair: pair[1]):
             time.sleep(max(0.0, at - time.time()))
             if word == "go":
@@ -290,12 +278,20 @@ def wrong(seen: Seen) -> Iterator[str]:
         yield f"a command that has ended well is told as failed ({code})"
     yield from _unheard(seen)
     yield from _untold(seen, state, ended)
-    if state == "failed" and not _was_ended(seen):
-        yield f"failed with {code}, though nothing that was sent ends it so"
+    if state == "failed":
+        yield from _failed(seen, code)
     if seen.record and state != "cancelled" and seen.record["exit_code"] != code:
         yield f"exit code {code}, recorded {seen.record['exit_code']}"
     if seen.left:
         yield f"left: {seen.left}"
+
+
+def _failed(seen: Seen, code: int) -> Iterator[str]:
+    """What is wrong with a failure: nothing but a stop before the command ends one."""
+    if not _was_ended(seen):
+        yield f"failed with {code}, though nothing that was sent ends it so"
+    if not re.search("SIG|signal|Interrupt", str(seen.shown["cause"])):
+        yield f"a stop has no reason: {seen.shown['cause']}"
 
 
 def _unheard(seen: Seen) -> Iterator[str]:
@@ -303,10 +299,12 @@ def _unheard(seen: Seen) -> Iterator[str]:
     if seen.moment.late or seen.when("ended") is None:
         return
     for act in seen.acts:
-        if not act.taken or seen.counts[act.signal]:
+        if seen.counts[act.signal]:
             continue
-        if act.word in SIGNALS and act.done <= seen.listens and act.word not in seen.handed:
-            seen.excused.add(f"{act.word} before the job side")
+        if not act.taken:
+            seen.excused.add(f"{act.word} to nobody who could hear it")
+        elif seen.rig == "slurm" and act.done <= seen.listens and act.word not in seen.handed:
+            seen.excused.add(f"{act.word} before setup_lines")
         else:
             yield f"{act.word} was lost"
 
@@ -328,20 +326,22 @@ def _untold(seen: Seen, state: str, ended: float | None) -> Iterator[str]:
 
 def _other_before(seen: Seen, asked: Act) -> bool:
     """Whether another signal came before a cancellation had been done: nemotron asks the platform some time later."""
-    return any(act.word in SIGNALS and act.taken and act.begun < asked.done for act in seen.acts)
+    return any(act.word in SIGNALS and act.begun < asked.done for act in seen.acts)
 
 
 def _was_ended(seen: Seen) -> bool:
     """Whether what was sent ends a program that does not handle it (yet), and the code is that one's."""
     if seen.when("begun") is not None:
         return False
-    stops, code = [act.signal for act in seen.acts if act.taken], seen.shown["exit_code"]
-    if code == 128 + signal.SIGUSR1:
-        if seen.record:
+    sent, code = [act.signal for act in seen.acts], seen.shown["exit_code"]
+    if code == 128 + signal.SIGUSR1 and "USR1" in sent:
+        if seen.rig != "slurm" or seen.record:
             return False  # the job side was there: a command that starts must not be told it
-        seen.excused.add("ended by USR1 before the job side")
-    codes = [128 + getattr(signal, f"SIG{name}") for name in stops]
-    return "INT" in stops or code in codes or bool(stops and code == _STOPPED)
+        seen.excused.add("ended by USR1 before setup_lines")
+        return True
+    if "INT" in sent and code == 1 and seen.record.get("phase") == "command":
+        return True  # of a KeyboardInterrupt while Python starts
+    return code in [128 + getattr(signal, f"SIG{name}") for name in sent]
 
 
 def told(seen: Seen, problems: list[str]) -> str:

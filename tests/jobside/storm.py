@@ -5,9 +5,9 @@ One moment is one job, really run; a seed gives the same signals at the same del
 
 What nobody can hear, and what these moments leave out: a signal that comes before `bash` itself has been started where
 nobody has blocked it first (`nemotron`'s own worker has), and one of a kind that waits already, as a process has one of
-each (man 7 signal). A stop that finds a command which has no handler for it yet ends it, as it would any program; but
-Python makes an exception of INT, which its imports may swallow, and torchrun has stops as long as it has no ranks: such
-a signal, sent before the command has begun, may be lost.
+each (man 7 signal). A stop that finds a command which has no handler for it yet ends it, as it would any program. One
+thing is Python's own: while it starts, INT is an exception, and may be lost where what it imports catches that. Of 489
+that a bare `python` under a bare `bash` was sent before its first line, 384 ended it with 130, 101 with 1, 3 were lost.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from job_scripts import environment, lay_out, plan_for
+from signal_moments import SIGNALS, STOPS, Moment
 from waiting import until
 
 from nemo_runspec.backends.local import processes
@@ -35,8 +36,6 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import NodeMarker, read_markers
 
-SIGNALS = ("TERM", "INT", "USR1", "HUP")
-STOPS = ("TERM", "INT", "HUP")
 WAYS = ("program", "line", "torchrun")
 
 COUNTING = """
@@ -56,34 +55,29 @@ os._exit(0)  # Python takes its handlers away before it ends
 
 
 @dataclass(frozen=True)
-class Moment:
-    """Which signals come when.
+class ScriptMoment(Moment):
+    """Signals to one job script; `times` are seconds before each.
 
     Args:
-        way: how the command is started. `names`: of its signals, one or two.
-        delays: seconds before each, counted from the start or, where it is `late`, from when the command may end.
+        way: how the command is started.
         whole: whether the process group of the job script is told, as by a terminal, or its process alone.
     """
 
-    seed: int
-    way: str
-    names: tuple[str, ...]
-    delays: tuple[float, ...]
-    late: bool
-    whole: bool
+    way: str = "program"
+    whole: bool = False
 
 
-def moment(seed: int, way: str = "program") -> Moment:
+def moment(seed: int, way: str = "program") -> ScriptMoment:
     """The moment of a seed."""
     dice = random.Random(seed)
     names = tuple(dice.sample(SIGNALS, dice.choice((1, 2))))
     late = dice.random() < 0.25
     most = 0.08 if late else 5.0 if way == "torchrun" else 0.25
     delays = tuple(dice.uniform(0, most) for _ in names)
-    return Moment(seed, way, names, delays, late, dice.random() < 0.3)
+    return ScriptMoment(seed, names, delays, late, way, dice.random() < 0.3)
 
 
-def plan_of(case: Moment, top: Path) -> Plan:
+def plan_of(case: ScriptMoment, top: Path) -> Plan:
     """A job whose command counts its signals until a file is there."""
     variables = {"COUNTED": str(top / "counted"), "GO": str(top / "go")}
     if case.way == "line":
@@ -99,7 +93,7 @@ def counted(top: Path) -> list[str]:
         return []
 
 
-def run(case: Moment, top: Path, path: str = "") -> list[str]:
+def run(case: ScriptMoment, top: Path, path: str = "") -> list[str]:
     """Runs one job through its moment; what is wrong, nothing where all is well."""
     plan = plan_of(case, top)
     layout = lay_out(plan)
@@ -115,14 +109,14 @@ def run(case: Moment, top: Path, path: str = "") -> list[str]:
     return [f"{problem}\n{case}\n{counted(top)}\n{output}" for problem in problems]
 
 
-def _through(case: Moment, process: subprocess.Popen[bytes], top: Path, unheard: set[str]) -> str:
+def _through(case: ScriptMoment, process: subprocess.Popen[bytes], top: Path, unheard: set[str]) -> str:
     """Its output. `unheard` gets the signals that may be lost."""
     if case.late:
         until(lambda: "begun" in counted(top) or process.poll() is not None, "its begin")
         (top / "go").touch()
-    for name, delay in zip(case.names, case.delays, strict=True):
+    for name, delay in zip(case.words, case.times, strict=True):
         time.sleep(delay)
-        if (name == "INT" or (case.way == "torchrun" and name in STOPS)) and "begun" not in counted(top):
+        if name == "INT" and "begun" not in counted(top):
             unheard.add(name)
         _tell(process, getattr(signal, f"SIG{name}"), case.whole)
     until(lambda: case.late or process.poll() is not None or _has_heard(case, top, unheard), f"the signals of {case}")
@@ -135,9 +129,9 @@ def _tell(process: subprocess.Popen[bytes], number: int, whole: bool) -> None:
         (os.killpg if whole else os.kill)(process.pid, number)
 
 
-def _has_heard(case: Moment, top: Path, unheard: set[str]) -> bool:
+def _has_heard(case: ScriptMoment, top: Path, unheard: set[str]) -> bool:
     seen = counted(top)
-    return "begun" in seen and all(name in seen for name in case.names if name not in unheard)
+    return "begun" in seen and all(name in seen for name in case.words if name not in unheard)
 
 
 def _left(plan: Plan, process: subprocess.Popen[bytes]) -> list[str]:
@@ -150,7 +144,7 @@ def _left(plan: Plan, process: subprocess.Popen[bytes]) -> list[str]:
     return [f"left: {what}" for what in (left, drafts, spare) if what]
 
 
-def _wrong(case: Moment, plan: Plan, status: int, seen: list[str], unheard: set[str]) -> Iterator[str]:
+def _wrong(case: ScriptMoment, plan: Plan, status: int, seen: list[str], unheard: set[str]) -> Iterator[str]:
     """What a job tells wrongly of its end."""
     records = read_markers(Path(JobLayout(plan.job_dir).status))
     if len(records) != 1:
@@ -158,12 +152,12 @@ def _wrong(case: Moment, plan: Plan, status: int, seen: list[str], unheard: set[
         return
     record = records[0]
     ends = Counter(seen)
-    told_to_stop = record.received in STOPS and record.received in case.names
+    told_to_stop = record.received in STOPS and record.received in case.words
     if status != record.exit_code:
         yield f"exit status {status}, recorded {record.exit_code}"
     if any(ends[name] > 1 for name in SIGNALS):
         yield "a signal came twice"
-    if any(ends[name] and name not in case.names for name in SIGNALS):
+    if any(ends[name] and name not in case.words for name in SIGNALS):
         yield "a signal came that nobody had sent"
     if "ended" in seen and record.exit_code:
         yield "a command that has ended well is recorded as failed"
@@ -174,17 +168,17 @@ def _wrong(case: Moment, plan: Plan, status: int, seen: list[str], unheard: set[
     if (
         "begun" in seen
         and not case.late
-        and any(not ends[name] for name in case.names if name not in unheard)
+        and any(not ends[name] for name in case.words if name not in unheard)
         and "ended" in seen
     ):
         yield "a signal was lost"
 
 
-def _was_stopped(record: NodeMarker, case: Moment, seen: list[str], told: bool) -> bool:
-    """Told to stop before its command could hear it. What Python's own start makes of INT is any status."""
-    sent = {128 + getattr(signal, f"SIG{name}") for name in case.names if name in STOPS}
-    any_status = case.way == "torchrun" or "INT" in case.names
-    return told and "begun" not in seen and (any_status or record.exit_code in sent)
+def _was_stopped(record: NodeMarker, case: ScriptMoment, seen: list[str], told: bool) -> bool:
+    """Told to stop before its command could hear it. 1 is what Python's own start may make of INT."""
+    sent = {128 + getattr(signal, f"SIG{name}") for name in case.words if name in STOPS}
+    sent |= {1} if "INT" in case.words and record.phase == "command" else set()
+    return told and "begun" not in seen and record.exit_code in sent
 
 
 def main() -> int:

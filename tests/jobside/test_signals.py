@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from job_scripts import environment, lay_out, plan_for
-from jobside.storm import Moment, moment, plan_of, run
+from jobside.storm import ScriptMoment, moment, plan_of, run
 from waiting import until
 
 from nemo_runspec.backends.local import processes
@@ -105,8 +105,8 @@ def told_early(top: Path, name: str, moment: str, target: str, *, old_env: bool 
     return process.returncode, seen.read_text().split() if seen.exists() else []
 
 
-def moment_of(name: str) -> Moment:
-    return Moment(0, "program", (name,), (0.0,), late=False, whole=False)
+def moment_of(name: str) -> ScriptMoment:
+    return ScriptMoment(0, (name,), (0.0,), late=False)
 
 
 @MOMENTS

@@ -25,6 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def main() -> int:
     """Runs the container; its exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would end what becomes process 1
     line, rest = _first_line()
     spec = json.loads(line)
     _must(_libc.unshare(sum(_NEW.values())), "new namespaces")

@@ -103,6 +103,15 @@ class Pod:
             self._process.stdin.write(b"%d\n" % number)
             self._process.stdin.flush()
 
+    def hears(self, number: int) -> bool:
+        """Whether process 1 catches or blocks a signal now: the kernel drops any other that is sent to it."""
+        try:
+            status = Path(f"/proc/{self.pids[0]}/status").read_text()
+        except (OSError, IndexError):
+            return False
+        masks = re.findall(r"^Sig(?:Blk|Cgt):\s*(\w+)", status, re.MULTILINE)
+        return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+
     def stop(self, grace: float = 10) -> int:
         """Asks it to end (TERM to process 1), and kills it after this many seconds; its exit code."""
         stop_together([self], grace)

@@ -3,7 +3,7 @@
 import os
 import time
 
-from nemo_runspec.jobside import artifacts, forward, secrets
+from nemo_runspec.jobside import artifacts, forward, secrets, signals
 from nemo_runspec.jobside.exit_status import Ended
 from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.text import say
@@ -27,6 +27,10 @@ def judge(node: "NodeRun", ended: Ended) -> Ended:
             node.gates.heed_failures()
         except Failure as failure:
             return Ended(failure.exit_code, ended.signal, None, failure.reason, blames=failure.blames, ran=True)
+    if node.job.launch == "torchrun" and node.is_stopped and not node.ranks.have_begun:
+        # What a launcher that still starts makes of a signal may be any exit code.
+        reason = "the job was told to stop (SIG%s) before its ranks had begun" % node.received
+        return Ended(signals.exit_code(signals.number_of(node.received)), reason=reason, ran=True)
     return _of_rank(node, ended)
 
 

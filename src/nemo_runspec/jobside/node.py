@@ -204,8 +204,13 @@ class NodeRun:
 
     def _note(self, found: signals.Signal) -> None:
         """For the record: the first stop, else the first signal."""
-        if not self.received or (found.stops and signals.number_of(self.received) not in signals.STOPPING):
+        if not self.received or (found.stops and not self.is_stopped):
             self.received = found.name
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was told to stop."""
+        return bool(self.received) and signals.number_of(self.received) in signals.STOPPING
 
     def end_shell(self) -> None:
         """Ends a shell that has not become the command, or whose command is not wanted any more."""

@@ -196,6 +196,12 @@ def started(pid: int) -> str:
     return fields[19] if fields and len(fields) > 19 else ""
 
 
+def ticks() -> int:
+    """Now, as `started` has it: clock ticks since the machine's start."""
+    with open("/proc/uptime", "rb") as file:
+        return int(float(file.read().split()[0]) * os.sysconf("SC_CLK_TCK"))
+
+
 def words_of(pid: int) -> "List[str]":
     """The program and arguments of a process; none where it is not there, or is just becoming another program."""
     return _listed(pid, "cmdline")

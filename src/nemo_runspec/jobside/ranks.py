@@ -15,6 +15,9 @@ if MYPY:
 
     from nemo_runspec.jobside.records import Record
 
+_BEGINS = 5.0
+"""Seconds that a stop waits for ranks, which know better what to do about it than a launcher that still starts."""
+
 _CLOSING = 5.0
 """Seconds that a launcher has to close down once its ranks have ended: a stop that comes then has nobody to tell."""
 
@@ -30,7 +33,7 @@ class Ranks:
         self._status = status
         self._gates = gates
         self._numbers = range(first, first + count)
-        self._told: "List[Tuple[int, Set[int]]]" = []
+        self._told: "List[Tuple[int, Set[int], int]]" = []
         self._last: "List[Tuple[int, processes.Child, float]]" = []
 
     def clear(self) -> None:
@@ -43,29 +46,41 @@ class Ranks:
     def tell(self, number: int, launcher: processes.Child) -> None:
         """Tells all ranks of a signal, those that are not there yet when they come (`go_on`).
 
-        One that asks for the end goes to the launcher while there is no rank at all; a while later where all of them
+        One that asks for the end goes to the launcher where no rank comes in time; a while later where all of them
         have ended, as it would make a failure of their success.
         """
-        if number in STOPPING and not any(map(self._supervisor, self._numbers)):
+        if number in STOPPING and not self._are_there():
             have_ended = all(self._status.has("rank-%d" % rank) for rank in self._numbers)
-            self._last.append((number, launcher, time.monotonic() + (_CLOSING if have_ended else 0.0)))
-            self.go_on()
-            return
-        self._told.append((number, set(self._numbers)))
+            self._last.append((number, launcher, time.monotonic() + (_CLOSING if have_ended else _BEGINS)))
+        else:
+            self._told.append((number, set(self._numbers), 0))
         self.go_on()
 
     def go_on(self) -> None:
         """Tells ranks that have come meanwhile, and a launcher that does not close down."""
-        due = [last for last in self._last if last[2] <= time.monotonic()]
-        self._last = [last for last in self._last if last not in due]
-        for number, launcher, _ in due:
-            launcher.send(number)
-        for number, left in self._told:
+        if self._last:
+            self._go_on_with_launcher()
+        for number, left, since in self._told:
             for rank in sorted(left):
                 pid = self._supervisor(rank)
-                if pid and processes.send(pid, number):
+                if pid and (int(processes.started(pid) or 0) < since or processes.send(pid, number)):
                     left.discard(rank)
-        self._told = [(number, left) for number, left in self._told if left]
+        self._told = [told for told in self._told if told[1]]
+
+    def _go_on_with_launcher(self) -> None:
+        """A stop that a launcher was told is told by it to the ranks that it has started by then.
+
+        It may lose one while it starts itself (what Python imports may swallow an INT), and start ranks afterwards.
+        """
+        held, self._last = self._last, []
+        for number, launcher, until in held:
+            if self._are_there():
+                self._told.append((number, set(self._numbers), 0))
+            elif time.monotonic() >= until:
+                launcher.send(number)
+                self._told.append((number, set(self._numbers), processes.ticks()))
+            else:
+                self._last.append((number, launcher, until))
 
     @property
     def waits(self) -> bool:
@@ -78,6 +93,11 @@ class Ranks:
             group = int(note.get("group", 0))
             if group and processes.started(group) == note.get("group_started"):
                 processes.end_tree(group)
+
+    @property
+    def have_begun(self) -> bool:
+        """Whether there is or was any."""
+        return any(self._gates.has("rank.%d" % rank) or self._status.has("rank-%d" % rank) for rank in self._numbers)
 
     def first_failure(self) -> "Optional[Record]":
         """The record of the rank that failed first: by time, before those that their launcher stopped for it."""
@@ -103,6 +123,9 @@ class Ranks:
             note = self._gates.read("rank.%d" % rank)
             if note and not self._status.has("rank-%d" % rank):
                 yield rank, note
+
+    def _are_there(self) -> bool:
+        return any(map(self._supervisor, self._numbers))
 
     def _supervisor(self, rank: int) -> int:
         """The process id of a rank's supervisor that lives, 0 for none."""

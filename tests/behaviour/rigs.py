@@ -240,13 +240,7 @@ mounts = [{{ path = "/", mount_path = "{_POD_MOUNT}", from = "node-nfs:lustre" }
         """As its page's button does."""
         id = handle_of(folder)["id"]
         asked = Request(f"{lab.url}/jobs/{id}", b'{"spec": {"stopped": true}}', _headers(lab.token), method="PATCH")
-        try:
-            with urlopen(asked, timeout=60):
-                return True
-        except HTTPError as error:
-            if error.code != 404:  # a job that is cancelled is removed
-                raise
-            return False
+        return _asked(asked)
 
     return _pods(profile, lab.environment(), volume, view, lab.pods, end)
 
@@ -289,10 +283,20 @@ secret_vars = {{ SECRET_CANARY = "canary/value" }}"""
         given = {"grantType": "client_credentials", "clientId": lab.client_id, "clientSecret": lab.client_secret}
         token = json.loads(_read(f"{lab.base_url}/token", "", given))["accessToken"]
         url = f"{lab.base_url}/workloads/{job.kind}/{job.id}/suspend"
-        with urlopen(Request(url, b"", _headers(token), method="POST"), timeout=60):
-            return True
+        return _asked(Request(url, b"", _headers(token), method="POST"))
 
     return _pods(profile, {"RUNAI_CLIENT_SECRET": lab.client_secret}, volume, view, lab.pods, end)
+
+
+def _asked(request: Request) -> bool:
+    """Whether there was a job to ask that of: one that is cancelled is removed."""
+    try:
+        with urlopen(request, timeout=60):
+            return True
+    except HTTPError as error:
+        if error.code != 404:
+            raise
+        return False
 
 
 def _read(url: str, token: str, body: object = None) -> str:

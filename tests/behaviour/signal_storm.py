@@ -290,7 +290,7 @@ def _failed(seen: Seen, code: int) -> Iterator[str]:
     """What is wrong with a failure: nothing but a stop before the command ends one."""
     if not _was_ended(seen):
         yield f"failed with {code}, though nothing that was sent ends it so"
-    if not re.search("SIG|signal|Interrupt", str(seen.shown["cause"])):
+    if code != 1 and not re.search("SIG|signal", str(seen.shown["cause"])):
         yield f"a stop has no reason: {seen.shown['cause']}"
 
 

@@ -188,9 +188,9 @@ class Pods:
         }
         with self._lock:  # whoever ends all containers finds one that is whole, or none
             pod = self._launch(name, command, env)
+            self._tell(pod, spec)  # before anybody can find it: a signal's line comes after this one
             self.all.append(pod)
             threading.Thread(target=_read, args=(pod,), daemon=True).start()
-            self._tell(pod, spec)
         if memory_limit is not None:
             threading.Thread(target=_limit, args=(pod, memory_limit), daemon=True).start()
         return pod

@@ -103,10 +103,11 @@ def test_what_is_written_is_obeyed_whatever_the_umask(fresh, nemotron_process, m
     before = os.umask(0)
     try:
         nemotron_process("init", "--executor", "local", "-y").succeeds()
+        nemotron_process("init", "--global", "--executor", "local", "-y", "--profile", "mine").succeeds()
     finally:
         os.umask(before)
     assert fresh.env_file.stat().st_mode & 0o777 == 0o600
-    nemotron_process("env", "list").succeeds()
+    assert "mine" in nemotron_process("env", "list").succeeds().out
 
 
 def test_a_recipe_alone(project, nemotron):
@@ -162,6 +163,9 @@ def test_questions_at_a_terminal(fresh, answered):
     assert fresh.env_file.read_text().endswith('[docker]\nexecutor = "docker"\ncontainer_image = "ubuntu:24.04"\n')
     lines = re.split(r"\n|\[.*?\]: |\): ", screen)  # what is typed ahead ends no line
     assert [line for line in lines if len(line) > 80] == []
+    code, screen = answered("local", "docker", "local")
+    assert code == 0, screen
+    assert "there is a 'docker' already" in screen, "it is asked again"
     code, screen = answered("\x04")
     assert code == 130
     assert "interrupted; nothing more was done" in screen

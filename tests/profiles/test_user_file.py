@@ -88,6 +88,13 @@ def test_errors_name_its_lines(users, nemotron):
     nemotron("run", "./train.py", "--run", "nowhere").refuses("in env.toml and ~/.config/nemotron/env.toml")
 
 
+def test_a_file_that_is_named_is_checked_alone(users, nemotron, project):
+    users('[bad]\nexecutor = "slurm"\nacount = "x"\n[cli]\ncolour = 1\n[good]\n')
+    project.write("other.toml", '[a]\nextends = "good"\n')
+    assert nemotron("env", "check", "other.toml").succeeds().out == "other.toml: 1 profile, all right\n"
+    assert "wrong: runai, bad" in nemotron("env", "check").out
+
+
 def test_where_it_lies(users, nemotron, project, monkeypatch):
     path = users()
     elsewhere = project.home / "xdg" / "nemotron"

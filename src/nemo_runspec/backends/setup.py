@@ -25,7 +25,7 @@ class SetupQuestion:
         text: what is asked, without a question mark.
         default: what no answer means. `choices`: what was found; another answer is taken, too.
         needed: whether there has to be an answer. `closed`: whether it has to be one of the choices.
-        number: whether the answer is a whole number.
+        number: whether the answer is a whole number. `taken`: answers that are not free any more.
     """
 
     name: str
@@ -35,6 +35,7 @@ class SetupQuestion:
     needed: bool = True
     closed: bool = False
     number: bool = False
+    taken: tuple[str, ...] = ()
 
 
 class Interview(ABC):

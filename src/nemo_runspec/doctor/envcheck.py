@@ -32,8 +32,12 @@ class CheckReport:
     warnings: tuple[str, ...]
 
 
-def check_env_file(env: EnvFile) -> CheckReport:
-    """Checks strays, system sections and every profile, all in one pass. A problem of a parent is reported once."""
+def check_env_file(env: EnvFile, *, alone: bool = False) -> CheckReport:
+    """Checks strays, system sections and every profile, all in one pass. A problem of a parent is reported once.
+
+    Args:
+        alone: say nothing of the user's own file below it, whose profiles it may extend.
+    """
     errors = [*_strays(env), *_system_errors(env)]
     warnings: list[str] = []
     wrong = []
@@ -41,13 +45,15 @@ def check_env_file(env: EnvFile) -> CheckReport:
     parents = {str(table.get("extends")) for table in env.sections.values()}
     left = placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")
     errors += [_placed(line, env.where("wandb", line.key.partition("] ")[2])) for line in left]
-    for name in env.profiles:
+    names = [name for name in env.profiles if not alone or env.file_of(name) is env]
+    for name in names:
         found, odd = _problems_of(env, name, root, parent=name in parents)
         errors += found
         warnings += odd
         wrong += [name] if found else []
-    ordered = sorted(_unique(errors), key=lambda error: place_in(env, error) or (len(env.files), 0))
-    return CheckReport(len(env.profiles), tuple(wrong), tuple(ordered), tuple(dict.fromkeys(warnings)))
+    places = {error: place_in(env, error) or (len(env.files), 0) for error in _unique(errors)}
+    ordered = sorted((error for error in places if not alone or places[error][0] != 1), key=places.__getitem__)
+    return CheckReport(len(names), tuple(wrong), tuple(ordered), tuple(dict.fromkeys(warnings)))
 
 
 def place_in(env: EnvFile, error: UserError) -> tuple[int, int] | None:

@@ -138,7 +138,7 @@ def _check(file: str | None, as_json: bool) -> int:
     from nemo_runspec.doctor.envcheck import check_env_file, line_of
 
     env = _with_owner_warning(_named(expanded(file))) if file else _file_in_force()
-    report = check_env_file(env)
+    report = check_env_file(env, alone=file is not None)
     if as_json:
         errors = [{"message": e.what, "place": e.where, "remedy": e.remedy} for e in report.errors]
         counted = {"file": str(env.path), "profiles": report.profiles, "wrong": report.wrong}
@@ -149,7 +149,7 @@ def _check(file: str | None, as_json: bool) -> int:
     for error in report.errors:
         told = clean(_with_line(error, line_of(env, error)))
         print(f"{paint('error:', 'red', sys.stderr)} {told}", file=sys.stderr)
-    print(f"{env.shown_all}: {_verdict(report)}")
+    print(f"{env.shown if file else env.shown_all}: {_verdict(report)}")
     return 2 if report.errors else 0
 
 

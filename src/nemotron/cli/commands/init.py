@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends import find_backend, known_executors
 from nemo_runspec.backends.setup import Setup, SetupChoice, SetupQuestion
+from nemo_runspec.console import note
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.edit import check_name
 from nemo_runspec.source import display_path
@@ -16,7 +16,7 @@ from nemotron.cli import complete
 from nemotron.cli.click import Command, TyperOption
 from nemotron.cli.commands.build import command, option
 from nemotron.cli.confirm import can_ask
-from nemotron.cli.setup.files import project, taken, target_file, write_profile
+from nemotron.cli.setup.files import project, sections, target_file, write_profile
 from nemotron.cli.setup.interview import TerminalInterview, option_of
 from nemotron.cli.setup.recipe import needs_image, recipe_folder, write_recipe
 from nemotron.cli.text import paint
@@ -59,8 +59,9 @@ def _options() -> list[TyperOption]:
 
 
 def _setups() -> dict[str, Setup]:
-    loaded = {name: backend.load_setup() for name in known_executors() if (backend := find_backend(name))}
-    return {name: setup for name, setup in loaded.items() if setup is not None}
+    """Every executor with its questions; one that brings none is asked nothing."""
+    backends = {name: backend for name in known_executors() if (backend := find_backend(name))}
+    return {name: backend.load_setup() or Setup(ask=lambda _: {}, title=name) for name, backend in backends.items()}
 
 
 def _init(executor: str | None, profile: str | None, recipe: str | None, yes: bool, force: bool, **options: Any) -> int:
@@ -71,7 +72,8 @@ def _init(executor: str | None, profile: str | None, recipe: str | None, yes: bo
         _check_free(file, profile, force)
     image, written, name = False, [], ""
     if not (folder and file.exists() and not executor and not profile and not given):
-        name, values, image = _answers(executor, profile, given, yes)
+        there = () if force else sections(file)
+        name, values, image = _answers(executor, profile, given, yes, there)
         _check_free(file, name, force)
         written = write_profile(file, name, values)
     if folder and recipe:
@@ -82,7 +84,7 @@ def _init(executor: str | None, profile: str | None, recipe: str | None, yes: bo
 
 def _check_free(file: Path, name: str, force: bool) -> None:
     check_name(name)
-    if not force and taken(file, name):
+    if not force and name in sections(file):
         raise UserError(
             f"{display_path(file)} has a profile '{name}' already",
             remedy="--profile OTHER-NAME adds another one, --force replaces it",
@@ -90,9 +92,12 @@ def _check_free(file: Path, name: str, force: bool) -> None:
 
 
 def _answers(
-    executor: str | None, profile: str | None, given: dict[str, str], yes: bool
+    executor: str | None, profile: str | None, given: dict[str, str], yes: bool, there: tuple[str, ...]
 ) -> tuple[str, dict[str, Any], bool]:
     """The profile's name and keys, and whether recipes must bring its image.
+
+    Args:
+        there: names that are taken.
 
     Raises:
         UserError: questions are left that nobody is there to answer; options that answer none.
@@ -105,10 +110,10 @@ def _answers(
     setup = setups[chosen]
     _refuse_foreign(chosen, setup, given)
     values = dict(setup.ask(interview))
-    name = interview.ask(SetupQuestion("profile", "Name of the profile", _name(chosen, values)))
+    name = interview.ask(SetupQuestion("profile", "Name of the profile", _name(chosen, values), taken=there))
     interview.require()
-    for note in interview.notes:
-        print(note, file=sys.stderr)
+    for line in interview.notes:
+        note(line)
     return name, {"executor": chosen, **values}, setup.image and not values.get("container_image")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.paths import expanded, write_output
+from nemo_runspec.paths import expanded, private_dir, write_output
 from nemo_runspec.profiles.edit import section_text, with_section
 from nemo_runspec.profiles.envfile import load_env_file
 from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file, user_path
@@ -53,9 +53,9 @@ def project() -> Path:
     return folders[-1] if folders else here
 
 
-def taken(file: Path, name: str) -> bool:
-    """Whether a file has that section."""
-    return file.exists() and name in load_env_file(file).sections
+def sections(file: Path) -> tuple[str, ...]:
+    """The sections of a file; none where there is no file."""
+    return tuple(load_env_file(file).sections) if file.exists() else ()
 
 
 def write_profile(file: Path, name: str, values: Mapping[str, Any]) -> list[Path]:
@@ -87,7 +87,7 @@ def _write_schema(folder: Path) -> list[Path]:
 
 def _write(file: Path, text: str, mode: int) -> None:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        private_dir(file.parent)  # whatever the umask: what others can write is not obeyed
         write_output(file, text)
         file.chmod(mode)
     except OSError as error:

@@ -122,6 +122,8 @@ def _chosen(answer: str, choices: tuple[SetupChoice, ...]) -> str:
 def _problem(question: SetupQuestion, answer: str) -> str:
     if not answer:
         return "an answer is needed" if question.needed else ""
+    if answer in question.taken:
+        return f"there is a '{answer}' already"
     values = [choice.value for choice in question.choices]
     if question.closed and answer not in values:
         return did_you_mean(answer, values) or f"one of {', '.join(values)}, not '{answer}'"

@@ -232,6 +232,15 @@ def test_data_on_s3(site, tmp_path):
         assert told.code == 6, told.err
         [job] = site.lab.jobs
         assert s3.get(f"s3://bucket/out/{job.name}/results/x.txt") == b"HELLO"
+        keys = {"ACCESS_KEY": s3.access_key, "SECRET_KEY": s3.secret_key}
+        site.nemotron("jobs", "pull", job.name).refuses("no keys for S3 here", "export ACCESS_KEY")
+        for there in ("", ", 5 B of it here before"):
+            pulled = site.nemotron("jobs", "pull", job.name, **keys).succeeds()
+            assert pulled.err.endswith(f"results: 1 file, 5 B{there}\n")
+        assert (site.project.folder / job.name / "results" / "x.txt").read_bytes() == b"HELLO"
+        site.nemotron("jobs", "pull", job.name, "results/gone", **keys).refuses("there is no s3://bucket/out/")
+        site.nemotron("jobs", "pull", job.name, "logs").succeeds()
+        site.nemotron("jobs", "forward", job.name, "8265").refuses("a port needs a running job")
         assert s3.secret_key not in json.dumps(job.body)
         assert {env["name"] for env in job.spec["envs"]} == {"ACCESS_KEY", "SECRET_KEY"}
         s3.tidy()

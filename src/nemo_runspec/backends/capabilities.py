@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from nemo_runspec.records.status import JobStatus
 
 if TYPE_CHECKING:
     from nemo_runspec.submission.request import Submission
-    from nemo_runspec.transport.base import Host
+    from nemo_runspec.transport.tree import FileStore
 
 
 class LimitsUploads(Provider):
@@ -41,12 +42,26 @@ class ResolvesPlaceholders(Provider):
         """The exact texts of a submission, as far as the platform can be asked for them now. Changes nothing there."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeptFiles:
+    """Where the files of a job can be had.
+
+    Args:
+        store: reads them. `root`: where other paths begin.
+        outputs: its outputs by name, where the platform knows them better than the job's record does.
+    """
+
+    store: FileStore
+    root: str
+    outputs: Mapping[str, str] | None = None
+
+
 class KeepsFiles(Provider):
-    """A platform beside which there is a machine that sees its jobs' files."""
+    """A platform whose jobs' files can be had from here, by a machine that sees them or where they were uploaded to."""
 
     @abstractmethod
-    def files_on(self, handle: Handle) -> Host:
-        """That machine."""
+    def files_of(self, handle: Handle, plan: Plan) -> KeptFiles:
+        """Where they are. Raises `UserError`: nowhere."""
 
 
 class ForwardsPorts(Provider):

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.capabilities import KeepsFiles
+from nemo_runspec.backends.capabilities import CloudProvider, KeepsFiles, KeptFiles
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.planning.codec import load_plan
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records import JobRecord, JobStore
-from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.connect import connect
+from nemo_runspec.transport.tree import HostFiles
 
 OUTPUTS, CHECKPOINTS, LOGS = "outputs", "checkpoints", "logs"
 WHAT = (OUTPUTS, CHECKPOINTS, LOGS)
@@ -36,36 +36,42 @@ class Wanted:
     only: tuple[str, ...] = ()
 
 
-def machine_of(record: JobRecord) -> Host:
-    """The machine that sees a job's files.
+def kept_files(store: JobStore, record: JobRecord) -> KeptFiles:
+    """Where the files of a job can be had from here.
 
     Raises:
-        UserError: none does that can be reached from here.
+        UserError: nowhere.
     """
-    backend = get_backend(record.executor)
+    backend, folder = get_backend(record.executor), store.folder(record.name)
     if not backend.remote:
-        return connect()
+        return KeptFiles(HostFiles(connect()), str(folder))
     provider = backend.load_provider()
     if not isinstance(provider, KeepsFiles):
         raise UserError(
             f"the files of job '{record.name}' cannot be reached from here: {record.executor} offers no way to them",
-            remedy="let the job upload them: outputs in the profile; what it has written to its log is here: "
-            f"nemotron jobs logs {record.name}",
+            remedy=f"its log is here: nemotron jobs logs {record.name}",
         )
-    return provider.files_on(record.handle)
+    return provider.files_of(record.handle, load_plan(folder / "plan.json"))
 
 
-def wanted_of(store: JobStore, record: JobRecord, what: str) -> list[Wanted]:
+def log_files(store: JobStore, record: JobRecord) -> KeptFiles:
+    """Where its logs can be had: on its machine, and of a cloud's job here, where they were fetched to."""
+    backend = get_backend(record.executor)
+    if backend.remote and isinstance(backend.load_provider(), CloudProvider):
+        return KeptFiles(HostFiles(connect()), str(store.folder(record.name)))
+    return kept_files(store, record)
+
+
+def wanted_of(store: JobStore, record: JobRecord, kept: KeptFiles, what: str) -> list[Wanted]:
     """The paths that a word means: outputs, checkpoints, logs, an output's name, or a path, below the job's directory.
 
     Raises:
         UserError: the job has none such.
     """
-    root = record.job_dir or str(store.folder(record.name))
     plan = load_plan(store.folder(record.name) / "plan.json")
-    known = _outputs(record, plan)
+    known = kept.outputs if kept.outputs is not None else _outputs(record, plan)
     if what == LOGS:
-        return [Wanted(LOGS, root, _LOGS)]
+        return [Wanted(LOGS, kept.root, _LOGS)]
     if what == CHECKPOINTS:
         kinds = {a.name for a in plan.produces if a.type.endswith(_CHECKPOINTS)}
         return _some(record, what, {name: path for name, path in known.items() if name in kinds}, known)
@@ -73,7 +79,7 @@ def wanted_of(store: JobStore, record: JobRecord, what: str) -> list[Wanted]:
         return _some(record, what, known if what == OUTPUTS else {what: known[what]}, known)
     if "/" not in what and (near := did_you_mean(what, [*WHAT, *known])):
         raise UserError(f"job '{record.name}' has no output '{what}'", remedy=near)
-    path = what if what.startswith("/") else f"{root}/{what}"
+    path = what if what.startswith("/") else f"{kept.root}/{what}"
     return [Wanted(posixpath.basename(path.rstrip("/")) or what, path.rstrip("/") or "/")]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Host
@@ -64,6 +65,34 @@ class Pulled:
     done_bytes: int = 0
     done_files: int = 0
     there: int = 0
+
+
+class FileStore(Protocol):
+    """Where files lie that can be brought here. `name`: for a person."""
+
+    name: str
+
+    def listed(self, path: str) -> Tree | None:
+        """The files at a path, or below it; None where nothing is there."""
+
+    def pull(self, tree: Tree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
+        """Brings them into a folder here; `seen` is told how far it is. What is here already stays."""
+
+
+class HostFiles:
+    """The files of a machine. As `FileStore`."""
+
+    def __init__(self, host: Host) -> None:
+        self.name = host.name
+        self._host = host
+
+    def listed(self, path: str) -> Tree | None:
+        """As the function."""
+        return listed(self._host, path)
+
+    def pull(self, tree: Tree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
+        """As the function."""
+        return pull(self._host, tree, target, seen)
 
 
 def listed(host: Host, path: str) -> Tree | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.capabilities import KeepsFiles, KeptFiles
 from nemo_runspec.backends.cloud.observe import Api, PodObserver
 from nemo_runspec.backends.cloud.render import PAYLOAD, render
 from nemo_runspec.backends.cloud.request import UPLOAD
@@ -34,8 +35,16 @@ class Answers:
     handle: Mapping[str, Any] = field(default_factory=dict)
 
 
-class PodProvider(PodObserver[Api]):
+class PodProvider(PodObserver[Api], KeepsFiles):
     """The submission side of every platform of pods; what differs are the steps that a platform has to bring."""
+
+    def files_of(self, handle: Handle, plan: Plan) -> KeptFiles:
+        """As `KeepsFiles.files_of`: its directory where this machine sees it, else what it has uploaded."""
+        from nemo_runspec.backends.cloud.storage.pulled import kept_files
+        from nemo_runspec.transport.connect import connect
+        from nemo_runspec.transport.tree import HostFiles
+
+        return KeptFiles(HostFiles(connect()), str(handle["here"])) if handle.get("here") else kept_files(plan)
 
     @abstractmethod
     def ask(self, submission: Submission, say: Say) -> Answers:

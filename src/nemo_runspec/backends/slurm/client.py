@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.capabilities import ForwardsPorts, KeepsFiles, SubmitsArrays
+from nemo_runspec.backends.capabilities import ForwardsPorts, KeepsFiles, KeptFiles, SubmitsArrays
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Results, Say, offset_of
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.batch import version_paths
@@ -211,9 +211,11 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, ForwardsPorts):
         if handles:
             remove_tasks(host_of(handles[0]), handles)
 
-    def files_on(self, handle: Handle) -> Host:
-        """As `KeepsFiles.files_on`: the login node."""
-        return host_of(handle)
+    def files_of(self, handle: Handle, plan: Plan) -> KeptFiles:
+        """As `KeepsFiles.files_of`: the login node sees them."""
+        from nemo_runspec.transport.tree import HostFiles
+
+        return KeptFiles(HostFiles(host_of(handle)), str(handle["job_dir"]))
 
     def forward(self, handle: Handle, node: str, port: int, here: int) -> Sequence[str]:
         """As `ForwardsPorts.forward`: through the login node, which reaches its nodes by their names."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from nemo_runspec.backends.cloud.storage.s3 import S3, Keys, Object, S3Error, split
 from nemo_runspec.backends.cloud.storage.s3_signing import keys_of
@@ -84,6 +85,17 @@ class Bucket:
         if first is None:
             raise UserError(f"{url} has no objects", remedy="check the path: without / at its end it is one object")
         return f"objects, the first is {first.key}"
+
+    def below(self, url: str) -> list[tuple[str, Object]]:
+        """The objects below a URL, each by its name there, in their order."""
+        with _errors_for_users(url) as (bucket, key):
+            top = f"{key.rstrip('/')}/" if key else ""
+            return [(each.key[len(top) :], each) for each in self._s3.listing(bucket, top)]
+
+    def download(self, url: str, found: Object, file: BinaryIO) -> None:
+        """Writes an object to an open file, from where that ends on."""
+        with _errors_for_users(url) as (bucket, _):
+            self._s3.download(bucket, found, file)
 
     def writable(self, url: str) -> None:
         """Finds out whether objects can be made below a URL; none is made.

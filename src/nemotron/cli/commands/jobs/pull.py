@@ -17,8 +17,7 @@ from nemotron.cli.text import colour_wanted
 
 if TYPE_CHECKING:
     from nemo_runspec.remote.pull import Wanted
-    from nemo_runspec.transport.base import Host
-    from nemo_runspec.transport.tree import Pulled, Tree
+    from nemo_runspec.transport.tree import FileStore, Pulled, Tree
 
 
 def call(job: str, what: str | None, to: str | None, dry_run: bool, as_json: bool) -> int:
@@ -26,19 +25,20 @@ def call(job: str, what: str | None, to: str | None, dry_run: bool, as_json: boo
     from nemo_runspec.paths import expanded
     from nemo_runspec.records import JobStore
     from nemo_runspec.records.settle import settled
-    from nemo_runspec.remote.pull import OUTPUTS, machine_of, wanted_of
+    from nemo_runspec.remote.pull import LOGS, OUTPUTS, kept_files, log_files, wanted_of
     from nemo_runspec.sweeps.overview import find_job
 
     store = JobStore()
     record = settled(store, find_job(store, job).name)
-    host, wanted = machine_of(record), wanted_of(store, record, what or OUTPUTS)
-    trees = {each: _tree(host, each) for each in wanted}
+    kept = log_files(store, record) if what == LOGS else kept_files(store, record)
+    wanted = wanted_of(store, record, kept, what or OUTPUTS)
+    trees = {each: _tree(kept.store, each) for each in wanted}
     top = expanded(to) if to else Path.cwd() / record.name
     if dry_run:
         return _show(trees, as_json)
     brought = {each.name: top / each.name for each in wanted}
     for each, tree in trees.items():
-        _pull(host, tree, brought[each.name] if tree.is_folder else top, each.name)
+        _pull(kept.store, tree, brought[each.name] if tree.is_folder else top, each.name)
     if as_json:
         print_json({name: str(folder) for name, folder in brought.items()})
     else:
@@ -46,14 +46,12 @@ def call(job: str, what: str | None, to: str | None, dry_run: bool, as_json: boo
     return 0
 
 
-def _tree(host: Host, wanted: Wanted) -> Tree:
+def _tree(store: FileStore, wanted: Wanted) -> Tree:
     from dataclasses import replace
 
-    from nemo_runspec.transport.tree import listed
-
-    tree = listed(host, wanted.path)
+    tree = store.listed(wanted.path)
     if tree is None:
-        raise UserError(f"{wanted.name}: there is no {wanted.path} on {host.name}", remedy="it may have been moved")
+        raise UserError(f"{wanted.name}: there is no {wanted.path} on {store.name}", remedy="it may have been moved")
     if not wanted.only:
         return tree
     return replace(tree, files=[f for f in tree.files if any(fnmatch(f.path, pattern) for pattern in wanted.only)])
@@ -76,13 +74,12 @@ def _bytes(tree: Tree) -> int:
     return sum(file.size for file in tree.files if not file.link)
 
 
-def _pull(host: Host, tree: Tree, target: Path, name: str) -> None:
+def _pull(store: FileStore, tree: Tree, target: Path, name: str) -> None:
     from nemo_runspec.transport.base import Unreachable
-    from nemo_runspec.transport.tree import pull
 
     shown = _Shown(name)
     try:
-        state = pull(host, tree, target, shown)
+        state = store.pull(tree, target, shown)
     except Unreachable as error:
         error.remedy = "the same command goes on where this ended"
         raise

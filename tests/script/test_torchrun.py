@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from job_scripts import lay_out, plan_for, start_script
-from waiting import line_of
+from waiting import line_of, until
 
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import cause, decisive, read_markers
+from nemo_runspec.script.markers import NodeMarker, cause, decisive, read_markers
 
 LONG = 300
 """Seconds. torch alone takes some to be imported, and there are up to six processes of it; what hangs takes 600."""
@@ -233,3 +233,40 @@ def test_markers_of_an_earlier_attempt_are_not_believed(tmp_path, torch_bin):
         again[0].wait(timeout=3)
     again += start_nodes(plan, tmp_path, torch_bin, which=(1,), SLURM_RESTART_COUNT="1")
     assert [code for code, _ in finish(again)] == [0, 0]
+
+
+LAUNCHER = """#!/bin/bash
+trap '{on_int}' INT
+: > "{begun}"
+{then}
+"""
+
+
+def launched(top: Path, on_int: str, then: str) -> tuple[int, NodeMarker]:
+    """A job whose launcher is slow: what it makes of an INT before it has a rank; how the job ended."""
+    tools, begun = top / "tools", top / "launcher"
+    tools.mkdir()
+    (tools / "python").write_text(LAUNCHER.format(on_int=on_int, begun=begun, then=then))
+    (tools / "python").chmod(0o755)
+    plan = plan_for(top, launch="torchrun", cmd="trap 'exit 7' INT; while :; do sleep 0.05; done")
+    layout = lay_out(plan)
+    process = start_script(layout, top, PATH=f"{tools}:{os.environ['PATH']}")
+    until(begun.exists, "the launcher")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=LONG)
+    (record,) = read_markers(Path(layout.status))
+    assert record.exit_code == process.returncode, output
+    return process.returncode, record
+
+
+def test_a_stop_that_its_launcher_loses_is_told_to_the_rank_that_it_starts_all_the_same(tmp_path):
+    swallowed = tmp_path / "swallowed"
+    starts = f'while [ ! -e "{swallowed}" ]; do sleep 0.05; done; RANK=0 bash "${{@: -2:1}}" --rank'
+    code, record = launched(tmp_path, f': > "{swallowed}"', starts)
+    assert (code, record.received, record.rank) == (7, "INT", 0)
+
+
+def test_a_stop_before_there_are_ranks_is_one_whatever_the_launcher_makes_of_it(tmp_path):
+    code, record = launched(tmp_path, "exit 3", "while :; do sleep 0.05; done")
+    assert (code, record.received) == (130, "INT")
+    assert cause(record) == "the job was told to stop (SIGINT) before its ranks had begun, exit code 130"

@@ -16,7 +16,7 @@ if [ $# -eq 0 ]; then
   set -- "${w[@]}"
 fi
 unset NEMOTRON_BOOT
-job=${1-} nodes=${2% *} late=${2#* } a=${NEMOTRON_POD_ATTEMPT:-0} stall=${NEMOTRON_STALL_SECONDS:-60} c=
+job=${1-} nodes=${2% *} late=${2#* } a=${NEMOTRON_POD_ATTEMPT:-0} stall=${NEMOTRON_STALL_SECONDS:-60}
 i=${LEPTON_JOB_WORKER_INDEX:-${PET_NODE_RANK:-${RANK-}}}
 [ "$nodes" != 1 ] || i=0
 jobs=${job%/*} failed=$job.failed.$a
@@ -131,7 +131,7 @@ stage() {
 # NAME: for the command, which comes later; or the end: 128 + its number, as everywhere (jobside/signals.py).
 told() {
   case $1 in U*) nemotron_early+=" $1" && return ;; esac
-  [ -z "$c" ] || kill -- -$c
+  kill -- -$! 2> /dev/null
   ((n = 128 + `kill -l $1`))
   s=$1 r= fail $n "the job was told to stop (SIG$1) before it had started"
 }
@@ -143,10 +143,8 @@ if [ ! -f "$job/pod.sh" ] && [ "$i" = 0 ]; then
   t=$job.partial.$BASHPID
   set -m
   stage "$@" &
-  c=$!
   set +m
-  while wait $c; n=$?; kill -0 $c; do :; done 2> /dev/null
-  c=
+  while wait $!; n=$?; kill -0 $!; do :; done 2> /dev/null
   [ $n != 9 ] || exit 1
   [ $n = 0 ] || [ -f "$job/pod.sh" ] || fail 1 "fetching the job's files ended with status $n"
 fi

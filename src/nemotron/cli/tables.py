@@ -6,7 +6,6 @@ Where the output goes elsewhere there is no such limit, and each row is one line
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -39,6 +38,8 @@ def display_width(text: str) -> int:
     """Columns of a terminal that a text takes: two for each wide character of East Asia, none for a combining one."""
     if text.isascii():
         return len(text)
+    import unicodedata
+
     return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
 
 
@@ -90,6 +91,15 @@ def table_width(rows: Sequence[Sequence[str]]) -> int:
     return sum(widths) + _GAP * (len(rows[0]) - 1)
 
 
+def has_room(rows: Sequence[Sequence[Cell]], width: int | None) -> bool:
+    """Whether every word has room in its column; names, which stand first, as a whole."""
+    if width is None:
+        return True
+    columns = [[text_of(row[number]) for row in rows] for number in range(len(rows[0]))]
+    least = [max(map(_widest, columns[0])), *(max(map(_longest_word, column)) for column in columns[1:])]
+    return sum(least) + _GAP * (len(least) - 1) <= width
+
+
 def _widths(table: Sequence[Sequence[Cell]], room: int | None) -> list[int]:
     """How wide each column is: what it takes or, where there is no room for that, a fair share."""
     count = max(map(len, table))
@@ -139,7 +149,7 @@ class _Row:
     def lines(self, row: Sequence[Cell]) -> list[list[Cell]]:
         """Its lines."""
         for number, cell in enumerate(row):
-            text, style = text_of(cell), cell.style if isinstance(cell, Styled) else ""
+            text, style = text_of(cell).rstrip("\n"), cell.style if isinstance(cell, Styled) else ""
             if not text:
                 continue
             if self._fits(number, text):

@@ -12,8 +12,8 @@ from nemo_runspec.text import one_line
 from nemotron.cli.click import Parameter, TyperOption
 from nemotron.cli.commands.build import option
 from nemotron.cli.commands.jobs.formatting import COLOURS, print_json, seconds, short_time
-from nemotron.cli.tables import Cell, Styled
-from nemotron.cli.text import table
+from nemotron.cli.tables import Cell, Styled, has_room
+from nemotron.cli.text import table, terminal_width
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore, Unreadable
@@ -26,6 +26,8 @@ _WIDE = {
     "ID": "id", "NODES": "nodes", "GPUS": "gpus", "GPU-HOURS": "gpu_hours", "REMARK": "reason",
 }  # fmt: skip
 """Columns of `-o wide`, and what each shows."""
+
+_ALWAYS = ("JOB", "STATE", "GPUS", "GPU-HOURS")
 
 _LARGEST_FIRST = frozenset({"seconds", "gpus", "gpu_hours", "created"})
 _SPELLINGS = {"time": "seconds", "started": "created", "gpu-hours": "gpu_hours", "where": "profile", "job": "name"}
@@ -152,9 +154,14 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def wide_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every column; what has no room is wrapped."""
-    head: list[Cell] = [Styled(name, "bold") for name in _WIDE]
-    return table([head, *([_cell(key, row) for key in _WIDE.values()] for row in rows)], indent="")
+    """Every column that says something; where a terminal has no room for them, one below the other for each job."""
+    shown = {head: [_cell(key, row) for row in rows] for head, key in _WIDE.items()}
+    shown = {head: cells for head, cells in shown.items() if head in _ALWAYS or any(cells)}
+    lines = list(zip(*shown.values(), strict=True))
+    if has_room([list(shown), *lines], terminal_width()):
+        return table([[Styled(head, "bold") for head in shown], *lines], indent="")
+    blocks = ([(head, cell) for head, cell in zip(shown, line, strict=True) if cell] for line in lines)
+    return [row for block in blocks for row in [*table(block, indent=""), ""]][:-1]
 
 
 def _cell(key: str, row: Mapping[str, Any]) -> Cell:

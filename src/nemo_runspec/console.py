@@ -5,7 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 
+from nemo_runspec.visible import unfiltered
+
+ERASE = "\r\x1b[K"
 _quiet = False
+_below: Callable[[], None] | None = None
 
 
 def be_quiet(wanted: bool) -> None:
@@ -19,12 +23,35 @@ def is_quiet() -> bool:
     return _quiet
 
 
-def note(text: str) -> None:
-    """Prints a line for a person on the error stream, which may be gone; not while it is quiet."""
+def keep_below(draw: Callable[[], None] | None) -> bool:
+    """Keeps a line that lives (`spinner`) below all that is told on this terminal; whether it is the only one.
+
+    Args:
+        draw: draws it anew; None where there is none any more, and it is taken away.
+    """
+    global _below
+    if draw is not None and _below is not None:
+        return False
+    _below = draw
+    if draw is None:
+        note("", end="")
+    return True
+
+
+def note(text: str, end: str = "\n") -> None:
+    """Prints a line for a person on the error stream, which may be gone; not while it is quiet.
+
+    Args:
+        end: what comes behind it.
+    """
     if _quiet or sys.stderr is None:  # closed when this process was started; print would take standard output instead
         return
     try:
-        print(text, file=sys.stderr, flush=True)
+        if _below is not None or not end:
+            print(ERASE, end="", file=unfiltered(sys.stderr), flush=True)
+        print(text, end=end, file=sys.stderr, flush=True)
+        if _below is not None:
+            _below()
     except OSError:
         return
 

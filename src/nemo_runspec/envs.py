@@ -19,12 +19,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 from nemo_runspec import paths
 from nemo_runspec.digests import digest_of_text
+from nemo_runspec.downloads import announcement
 from nemo_runspec.errors import UserError
 from nemo_runspec.locks import locked_file
 from nemo_runspec.plans.model import PythonEnv
 from nemo_runspec.signals import signals_held
+from nemo_runspec.spinner import Spinner
 from nemo_runspec.uv_table import local_sources, script_of
 
 Progress = Callable[[str], None]
@@ -36,11 +43,13 @@ _TORCH = "UV_TORCH_BACKEND"
 _TOLD_WHERE = frozenset({"UV_FIND_LINKS", "UV_DEFAULT_INDEX", "UV_INDEX_URL", _TORCH})
 """Where one of them is set, the user says where wheels come from or which build of torch is wanted."""
 _DECIDING = (*sorted(_TOLD_WHERE), "UV_INDEX", "UV_EXTRA_INDEX_URL")
+_HOW_IT_GOES = ("Downloading ", "Downloaded ", "Resolved ", "Prepared ", "Using Python ")
+"""How lines of uv begin that say nothing of what went wrong."""
 _VERSION = "import sys; print(*sys.version_info[:3])"
 _CLAUSE = re.compile(r"\s*(>=|<=|==|!=|~=|>|<)\s*([0-9]+(?:\.[0-9]+)*)(\.\*)?\s*")
 
 
-def ensure_env(python: PythonEnv, on_progress: Progress) -> Path | None:
+def ensure_env(python: PythonEnv, on_progress: Progress, whose: str = "the recipe's") -> Path | None:
     """The `bin` folder of an environment with what a recipe depends on; made now unless it exists.
 
     The first time takes as long as the downloads; afterwards it is a look at one file. Several processes may ask for
@@ -50,7 +59,7 @@ def ensure_env(python: PythonEnv, on_progress: Progress) -> Path | None:
     build, several GB); where that cannot be had, it is said, and PyPI's is taken.
 
     Args:
-        on_progress: called with one line about what takes time.
+        on_progress: called with one line about what takes time. `whose`: whose environment it is, for these lines.
 
     Where the script has a `[tool.uv]`, uv does what that says, and chooses no build of torch by itself.
 
@@ -70,7 +79,7 @@ def ensure_env(python: PythonEnv, on_progress: Progress) -> Path | None:
             if _is_whole(folder):
                 os.utime(marker(folder))
             else:
-                _make(folder, python, interpreter, settings, on_progress)
+                _make(folder, python, interpreter, settings, _Told(on_progress, whose))
     except OSError as error:
         raise UserError(
             f"cannot make the recipe's Python environment: {error.strerror or error}",
@@ -193,24 +202,37 @@ def _lock(file: Path, on_progress: Progress) -> Iterator[None]:
         yield
 
 
-def _make(
-    folder: Path, python: PythonEnv, interpreter: str, settings: Mapping[str, str], on_progress: Progress
-) -> None:
-    download = f" ({python.download} to download)" if python.download else ""
-    number = len(python.dependencies)
-    what = f"{number} dependenc{'y' if number == 1 else 'ies'}" if number else f"Python {python.requires_python}"
-    on_progress(f"making the recipe's Python environment, once: {what}{download}")
+class _Told:
+    """What is said while an environment is made. `say`: takes a line; `whose`: whose environment it is."""
+
+    def __init__(self, say: Progress, whose: str) -> None:
+        self.say, self.whose = say, whose
+
+    def announce(self, what: str) -> None:
+        """Says what will be fetched, before it is."""
+        self.say(f"making {self.whose} Python environment, once: {what}")
+
+
+def _make(folder: Path, python: PythonEnv, interpreter: str, settings: Mapping[str, str], told: _Told) -> None:
     started = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     uv = find_uv()
     _uv([uv, "venv", "--quiet", "--python", interpreter, str(folder)])
+    if python.uv or not python.dependencies:
+        told.announce(_in_words(python))
     if python.uv:
         _sync(uv, folder, python)
     elif python.dependencies:
-        command = [uv, "pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), "--"]
-        _install([*command, *python.dependencies], settings, on_progress)
+        _install(uv, folder, python, settings, told)
     paths.write_private(marker(folder), json.dumps({"dependencies": sorted(python.dependencies)}) + "\n")
-    on_progress(f"the environment is ready after {time.monotonic() - started:.0f} s")
+    told.say(f"the environment is ready after {time.monotonic() - started:.0f} s")
+
+
+def _in_words(python: PythonEnv) -> str:
+    """What is asked for, and how much that is as its script says."""
+    number = len(python.dependencies)
+    what = f"{number} dependenc{'y' if number == 1 else 'ies'}" if number else f"Python {python.requires_python}"
+    return f"{what}{f' ({python.download} to download)' if python.download else ''}"
 
 
 def _sync(uv: str, folder: Path, python: PythonEnv) -> None:
@@ -221,17 +243,43 @@ def _sync(uv: str, folder: Path, python: PythonEnv) -> None:
     _uv([uv, "sync", "--quiet", "--active", "--script", str(script)], environment)
 
 
-def _install(command: list[str], settings: Mapping[str, str], on_progress: Progress) -> None:
+def _install(uv: str, folder: Path, python: PythonEnv, settings: Mapping[str, str], told: _Told) -> None:
     """Installs; where the index of fitting torch builds cannot be reached, once more from the ordinary index alone."""
     environment = uv_environment(os.environ)
     if _TORCH in settings and not environment.get(_TORCH):
         try:
-            _uv(command, {**environment, _TORCH: settings[_TORCH]})
+            _fetch(uv, folder, python, {**environment, _TORCH: settings[_TORCH]}, told)
             return
         except UserError as error:
             reason = error.what.splitlines()[-1].strip()
-            on_progress(f"the build of torch that fits this machine could not be had; PyPI's is taken ({reason})")
-    _uv(command, environment)
+            told.say(f"the build of torch that fits this machine could not be had; PyPI's is taken ({reason})")
+    _fetch(uv, folder, python, environment, told)
+
+
+def _fetch(uv: str, folder: Path, python: PythonEnv, environment: Mapping[str, str], told: _Told) -> None:
+    """Resolves, says what that comes to, and installs it."""
+    interpreter = ["--python", str(folder / "bin" / "python")]
+    wanted, lock = folder / "requirements.in", folder / "pylock.toml"
+    wanted.write_text("".join(f"{each}\n" for each in python.dependencies), encoding="utf-8")
+    with Spinner("resolving what to install"):
+        _uv([uv, "pip", "compile", "--quiet", *interpreter, "--output-file", str(lock), str(wanted)], environment)
+    found = tomllib.loads(lock.read_text(encoding="utf-8")) if lock.is_file() else {}
+    told.announce(announcement(found) if found else _in_words(python))
+    fetching: dict[str, str] = {}
+    with Spinner("installing") as spinner:
+        command = [uv, "pip", "install", *interpreter, "--", *python.dependencies]
+        _uv(command, environment, lambda line: spinner.tell(_how_far(line, fetching)))
+
+
+def _how_far(line: str, fetching: dict[str, str]) -> str:
+    """What an installation does, after another line of uv's. `fetching`: package → size, of what is on its way."""
+    word, _, rest = line.strip().partition(" ")
+    name, _, size = rest.partition(" ")
+    if word == "Downloading":
+        fetching[name] = size
+    elif word == "Downloaded":
+        fetching.pop(name, None)
+    return "fetching " + ", ".join(f"{name} {size}" for name, size in fetching.items()) if fetching else "installing"
 
 
 def _wants_torch(dependency: str) -> bool:
@@ -255,8 +303,10 @@ def find_uv() -> str:
         raise UserError("uv, which makes Python environments, is not installed", remedy="pip install uv") from None
 
 
-def _uv(command: list[str], environment: Mapping[str, str] | None = None) -> None:
-    """Runs uv; it ends with this call, whatever ends the call."""
+def _uv(
+    command: list[str], environment: Mapping[str, str] | None = None, hear: Callable[[str], None] = lambda line: None
+) -> None:
+    """Runs uv; it ends with this call, whatever ends the call. `hear`: takes each of its lines."""
     process = None
     try:
         with signals_held():  # one that comes while it is started must find it
@@ -269,14 +319,19 @@ def _uv(command: list[str], environment: Mapping[str, str] | None = None) -> Non
                 text=True,
                 errors="replace",
             )
-        output, _ = process.communicate()
+        output = []
+        for line in process.stdout or ():
+            output.append(line.rstrip())
+            hear(line)
+        process.wait()
     except BaseException:
         if process is not None:
             process.kill()
             process.wait()
         raise
     if process.returncode != 0:
-        last = "\n".join(f"    {line}" for line in output.strip().splitlines()[-_LAST_LINES:])
+        told = [line for line in output if line and not line.lstrip().startswith(_HOW_IT_GOES)]
+        last = "\n".join(f"    {line}" for line in told[-_LAST_LINES:])
         raise UserError(
             f"uv could not make the recipe's Python environment (exit code {process.returncode}):\n{last}",
             remedy="check the network or set PIP_FIND_LINKS / UV_FIND_LINKS to a folder of wheels, then run it again",

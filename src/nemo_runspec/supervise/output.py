@@ -53,6 +53,7 @@ class JobOutput:
         if self._bar is not None and self._bar.is_drawn and not self._broken:
             self._bar.print(text)
         else:
+            self._make_room()
             self._say(text)
 
     def flush(self) -> None:
@@ -84,7 +85,12 @@ class JobOutput:
             if first:
                 self._say(f"the log cannot be written ({error.strerror}); the job goes on: {self._log_path}")
 
+    def _make_room(self) -> None:
+        if self._bar is not None and not self._broken:
+            self._guarded(self._bar.step_aside)
+
     def _write_terminal(self, lines: bytes) -> None:
+        self._make_room()
         if self._bar is not None and self._bar.is_drawn:
             for line in lines.decode("utf-8", "replace").splitlines():
                 self._bar.print(line)

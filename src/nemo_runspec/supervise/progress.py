@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nemo_runspec.console import ERASE
 from nemo_runspec.jobside.downsample import numbers
 from nemo_runspec.regular import open_regular
+from nemo_runspec.spinner import elapsed_line
 from nemo_runspec.visible import unfiltered
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+_SOON = 1.0
+"""Seconds that a job may have before a line says that it runs."""
 _SHOWN = (("loss", "loss {:.4f}"), ("val_loss", "val loss {:.4f}"), ("tokens_per_second", "{:,.0f} tokens/s"))
 
 
@@ -39,7 +44,7 @@ class MetricsTail:
 
 
 class MetricsBar:
-    """The bar. Nothing is drawn, and `rich` is not imported, before the first record with a step.
+    """The bar. Before the first record with a step a line says how long the job runs, and `rich` is not imported.
 
     Attributes:
         is_drawn: True from then on until it is closed; lines must go through `print` meanwhile.
@@ -49,7 +54,16 @@ class MetricsBar:
         self._tail = MetricsTail(metrics)
         self._latest: dict[str, float] = {}
         self._progress: Progress | None = None
+        self._began = time.monotonic()
+        self._waiting = False
+        self._lives = os.environ.get("TERM") != "dumb"
         self.is_drawn = False
+
+    def step_aside(self) -> None:
+        """Takes the line away that stands there before the bar does: something else is printed."""
+        if self._waiting:
+            self._waiting = False
+            _print(ERASE)
 
     def update(self) -> None:
         """Reads what is new and draws it."""
@@ -57,8 +71,10 @@ class MetricsBar:
         for record in records:
             self._latest.update(record)
         if not records or "step" not in self._latest:
+            self._wait()
             return
         if self._progress is None:
+            self.step_aside()
             self._progress = self._start()
             self.is_drawn = True
         task = self._progress.task_ids[0]
@@ -78,10 +94,19 @@ class MetricsBar:
 
     def close(self) -> None:
         """Draws the last state and leaves it there."""
+        self._lives = False
         self.update()
+        self.step_aside()
         if self._progress is not None and self.is_drawn:
             self.is_drawn = False
             self._progress.stop()
+
+    def _wait(self) -> None:
+        """The line of a job that has told no step yet."""
+        seconds = time.monotonic() - self._began
+        if self._lives and self._progress is None and seconds >= _SOON:
+            self._waiting = True
+            _print(f"{ERASE}{elapsed_line('running', seconds)}")
 
     def _start(self) -> Progress:
         from rich.console import Console
@@ -100,6 +125,10 @@ class MetricsBar:
         progress.add_task("", total=None, text="")
         progress.start()
         return progress
+
+
+def _print(text: str) -> None:
+    print(text, end="", file=unfiltered(sys.stdout), flush=True)
 
 
 def describe(record: Mapping[str, float]) -> str:

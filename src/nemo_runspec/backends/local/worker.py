@@ -28,7 +28,7 @@ _NOT_OURS = ("PYTHONHOME", "__PYVENV_LAUNCHER__", "SHELLOPTS", "BASHOPTS")
 _NOT_WITH_AN_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "CONDA_PREFIX")
 _SYSTEMS = {"Darwin": "macOS"}
 _PIECE = 1 << 20
-_WANDB = PythonEnv(("wandb",), None, "about 25 MB")
+_WANDB = PythonEnv(("wandb",))
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,11 @@ class LocalWorker:
 
     def prepare(self, plan: Plan, say: Say) -> LocalEnvironments:
         """The environments it runs in. Raises `UserError`."""
-        found = LocalEnvironments(envs.ensure_env(plan.python, say), _wandb_environment(plan, say))
-        envs.note_use(Path(plan.job_dir), (found.recipe, found.wandb))
-        return found
+        return LocalEnvironments(envs.ensure_env(plan.python, say), _wandb_environment(plan, say))
 
     def start(self, plan: Plan, prepared: LocalEnvironments, secrets: Mapping[str, str]) -> LocalWork:
         """Starts the job script in the directory of the call, or in the code package where there is one."""
+        envs.note_use(Path(plan.job_dir), (prepared.recipe, prepared.wandb))
         environment = job_environment(os.environ, secrets, prepared.recipe)
         if prepared.wandb is not None:
             environment["NEMOTRON_WANDB_PYTHON"] = str(prepared.wandb / "python")
@@ -164,7 +163,7 @@ def _wandb_environment(plan: Plan, say: Say) -> Path | None:
     if not forwards(plan):
         return None
     try:
-        return envs.ensure_env(_WANDB, say)
+        return envs.ensure_env(_WANDB, say, "W&B's")
     except UserError as error:
         say(f"warning: metrics will not be sent to W&B: {error.what.splitlines()[-1].strip()}")
         return None

@@ -18,6 +18,7 @@ from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.remote.unconfirmed import is_in_doubt
 from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.spinner import Spinner
 from nemo_runspec.submission.bundle import read_bundle, write_bundle
 from nemo_runspec.submission.layout import job_files, keep_package, packed, recorded_files
 from nemo_runspec.submission.mount_commits import write_mounts
@@ -69,7 +70,8 @@ class RemoteJob:
         prepared = self._prepare()
         self._on_its_way()
         try:
-            handle = self.provider.submit(prepared, self.say)
+            with Spinner(f"submitting {self.plan.name}"):
+                handle = self.provider.submit(prepared, self.say)
         except UserError as error:
             if not error.transient:
                 self._refused(error)
@@ -101,7 +103,8 @@ class RemoteJob:
             UserError: nothing was submitted, and the record says so.
         """
         try:
-            prepared = self.provider.prepare(self.submission, self.parts, self.say)
+            with Spinner(f"sending the files of {self.plan.name}"):
+                prepared = self.provider.prepare(self.submission, self.parts, self.say)
         except UserError as error:
             self._refused(error)
             raise

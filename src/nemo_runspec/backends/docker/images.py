@@ -9,6 +9,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.engine import refusals, words_of
 from nemo_runspec.errors import UserError
+from nemo_runspec.spinner import Spinner
 
 Say = Callable[[str], None]
 
@@ -48,8 +49,9 @@ def ensure_image(client: Any, image: str, say: Say, platform: str | None = None)
     say(f"pulling {image}")
     try:
         events = client.pull(repository, tag=tag or "latest", stream=True, decode=True, platform=platform)
-        for text in progress(image, events):
-            say(text)
+        with Spinner(f"pulling {image}"):
+            for text in progress(image, events):
+                say(text)
     except APIError as error:
         raise pull_error(image, words_of(error)) from None
     except (OSError, HTTPError) as error:

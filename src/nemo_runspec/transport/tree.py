@@ -44,7 +44,7 @@ class RemoteFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class FileTree:
     """What lies at a path: a folder with files below it, or one file."""
 
     path: str
@@ -72,10 +72,10 @@ class FileStore(Protocol):
 
     name: str
 
-    def listed(self, path: str) -> Tree | None:
+    def listed(self, path: str) -> FileTree | None:
         """The files at a path, or below it; None where nothing is there."""
 
-    def pull(self, tree: Tree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
+    def pull(self, tree: FileTree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
         """Brings them into a folder here; `seen` is told how far it is. What is here already stays."""
 
 
@@ -86,16 +86,16 @@ class HostFiles:
         self.name = host.name
         self._host = host
 
-    def listed(self, path: str) -> Tree | None:
+    def listed(self, path: str) -> FileTree | None:
         """As the function."""
         return listed(self._host, path)
 
-    def pull(self, tree: Tree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
+    def pull(self, tree: FileTree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
         """As the function."""
         return pull(self._host, tree, target, seen)
 
 
-def listed(host: Host, path: str) -> Tree | None:
+def listed(host: Host, path: str) -> FileTree | None:
     """The files at a path, or below it; None where nothing is there. One round trip.
 
     Raises:
@@ -108,10 +108,10 @@ def listed(host: Host, path: str) -> Tree | None:
         return None
     if done.code or head not in (b"folder", b"file"):
         raise UserError(f"{path} cannot be read on {host.name}: {done.said}")
-    return Tree(path, head == b"folder", [_file(line) for line in os.fsdecode(rest).split("\0") if line])
+    return FileTree(path, head == b"folder", [_file(line) for line in os.fsdecode(rest).split("\0") if line])
 
 
-def pull(host: Host, tree: Tree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
+def pull(host: Host, tree: FileTree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
     """Brings files into a folder here. What is here with the same size and time is not read again.
 
     Args:

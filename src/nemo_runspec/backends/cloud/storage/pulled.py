@@ -16,7 +16,7 @@ from nemo_runspec.backends.cloud.storage.s3 import Object
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.transport.tree import Pulled, RemoteFile, Tree
+from nemo_runspec.transport.tree import FileTree, Pulled, RemoteFile
 
 
 def kept_files(plan: Plan) -> KeptFiles:
@@ -48,20 +48,20 @@ class S3Files:
         self._bucket = bucket
         self._objects: Mapping[str, Object] = {}
 
-    def listed(self, path: str) -> Tree | None:
+    def listed(self, path: str) -> FileTree | None:
         """The object of that URL, or those below it."""
         alone = self._bucket.head(path)
         if alone is not None:
             name = path.rpartition("/")[2]
             self._objects = {**self._objects, path: alone}
-            return Tree(path, False, [RemoteFile(name, alone.size, alone.modified)])
+            return FileTree(path, False, [RemoteFile(name, alone.size, alone.modified)])
         found = {f"{path.rstrip('/')}/{name}": each for name, each in self._bucket.below(path) if _is_safe(name)}
         self._objects = {**self._objects, **found}
         top = len(path.rstrip("/")) + 1
         files = [RemoteFile(url[top:], each.size, each.modified) for url, each in found.items()]
-        return Tree(path, True, files) if files else None
+        return FileTree(path, True, files) if files else None
 
-    def pull(self, tree: Tree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
+    def pull(self, tree: FileTree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
         """Downloads each; what is here with its size and time stays, what was half here goes on."""
         state = Pulled(sum(file.size for file in tree.files), len(tree.files))
         for file in tree.files:

@@ -17,7 +17,7 @@ from nemotron.cli.text import colour_wanted
 
 if TYPE_CHECKING:
     from nemo_runspec.remote.pull import Wanted
-    from nemo_runspec.transport.tree import FileStore, Pulled, Tree
+    from nemo_runspec.transport.tree import FileStore, FileTree, Pulled
 
 
 def call(job: str, what: str | None, to: str | None, dry_run: bool, as_json: bool) -> int:
@@ -46,7 +46,7 @@ def call(job: str, what: str | None, to: str | None, dry_run: bool, as_json: boo
     return 0
 
 
-def _tree(store: FileStore, wanted: Wanted) -> Tree:
+def _tree(store: FileStore, wanted: Wanted) -> FileTree:
     from dataclasses import replace
 
     tree = store.listed(wanted.path)
@@ -57,7 +57,7 @@ def _tree(store: FileStore, wanted: Wanted) -> Tree:
     return replace(tree, files=[f for f in tree.files if any(fnmatch(f.path, pattern) for pattern in wanted.only)])
 
 
-def _show(trees: dict[Wanted, Tree], as_json: bool) -> int:
+def _show(trees: dict[Wanted, FileTree], as_json: bool) -> int:
     """What would be brought, and how much it is."""
     if as_json:
         print_json([
@@ -70,11 +70,11 @@ def _show(trees: dict[Wanted, Tree], as_json: bool) -> int:
     return 0
 
 
-def _bytes(tree: Tree) -> int:
+def _bytes(tree: FileTree) -> int:
     return sum(file.size for file in tree.files if not file.link)
 
 
-def _pull(store: FileStore, tree: Tree, target: Path, name: str) -> None:
+def _pull(store: FileStore, tree: FileTree, target: Path, name: str) -> None:
     from nemo_runspec.transport.base import Unreachable
 
     shown = _Shown(name)

@@ -133,9 +133,7 @@ def jobs(project):
     live = ("planned", "starting", "running")
     stored(store, record("a-far-1120-aaaaaaaa", live, age=400, **far))
     stored(store, record("b-over-1120-bbbbbbbb", (*live, "succeeded"), age=300, exit_code=0))
-    stored(
-        store, record("c-failed-1120-cccccccc", (*live, ("failed", "why")), age=200, exit_code=1, group="s-1120-dddd")
-    )
+    stored(store, record("c-failed-1120-cccccccc", (*live, ("failed", "why")), age=200, exit_code=1, group="s-1"))
     return store
 
 
@@ -150,12 +148,13 @@ def jobs(project):
 def test_jobs_that_a_command_is_for(complete, jobs, verb, offered):
     found = words(complete("jobs", verb, ""))
     assert "last" in found
-    assert {word[0] for word in found - {"last"}} == set(offered)
+    assert {word[0] for word in found - {"last", "s-1"}} == set(offered)
+    assert ("s-1" in found) is ("c" in offered and verb not in ("logs", "diagnose")), "a sweep stands for its jobs"
 
 
 def test_a_job_that_stands_on_the_line_is_not_offered_again(complete, jobs):
     assert words(complete("jobs", "rm", "b-over-1120-bbbbbbbb", "b")) == set()
-    assert complete("jobs", "show", "b") == [("plain", "b-over-1120-bbbbbbbb", "succeeded nano3/pretrain")]
+    assert complete("jobs", "show", "b") == [("plain", "b-over-1120-bbbbbbbb", "succeeded, nano3/pretrain")]
 
 
 def test_executors_and_forms(complete):

@@ -283,10 +283,12 @@ def test_what_drives_a_terminal_is_not_passed_on(jobs, nemotron):
 
 
 def test_completion(jobs, project):
+    from nemotron.cli.click import Context, TyperCommand
     from nemotron.cli.commands.jobs import complete
 
-    assert complete.jobs(None, None, "a-") == ["a-ended-1120-aaaaaaaa"]
-    assert complete.jobs_and_groups(None, None, "mine-train-sweep") == [SWEEP]
+    shown = Context(TyperCommand("show"), info_name="show")
+    assert [item.value for item in complete.jobs(shown, None, "a-")] == ["a-ended-1120-aaaaaaaa"]
+    assert SWEEP in [item.value for item in complete.jobs_and_groups(shown, None, "mine-train")]
     assert complete.states(None, None, "f") == ["failed"]
 
 

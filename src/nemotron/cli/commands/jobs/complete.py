@@ -44,20 +44,22 @@ _ACCEPTS: dict[str, Callable[[Entry], bool]] = {
 
 def jobs(ctx: Any, param: Any, incomplete: str) -> list[Any]:
     """Jobs that the command is for, and `last`."""
-    return _named(ctx, incomplete, [entry for entry in _entries() if not entry.is_sweep])
+    return _named(ctx, incomplete, [entry for entry in _entries() if not entry.is_sweep], sweeps=False)
 
 
 def jobs_and_groups(ctx: Any, param: Any, incomplete: str) -> list[Any]:
     """Jobs and sweeps that the command is for, and `last`; none that stands on the line already."""
-    return _named(ctx, incomplete, _entries())
+    return _named(ctx, incomplete, _entries(), sweeps=True)
 
 
-def _named(ctx: Any, incomplete: str, entries: Sequence[Entry]) -> list[Any]:
+def _named(ctx: Any, incomplete: str, entries: Sequence[Entry], *, sweeps: bool) -> list[Any]:
     from nemotron.cli.click import CompletionItem
 
     accepts = _ACCEPTS.get(ctx.info_name or "", _any)
     typed = ctx.params.get("jobs") or ()
-    found = {entry.name: f"{entry.state}  {entry.recipe}" for entry in entries if accepts(entry)}
+    meant = [entry for entry in entries if accepts(entry)]
+    groups = {entry.group: f"sweep of {entry.recipe}" for entry in meant if sweeps and entry.group}
+    found = {**groups, **{entry.name: f"{entry.state}, {entry.recipe}" for entry in meant if not entry.is_sweep}}
     words = {**({"last": "the newest"} if found else {}), **found}
     return [
         CompletionItem(name, help=text)

@@ -41,8 +41,7 @@ _SHOW = (
 
 _STATUS = (
     "How jobs are now: platforms are asked, one question per machine.\n\n"
-    "With --watch the table renews itself until all are over; piped, each change is a line. The exit code is then the "
-    "first job's that has not succeeded. "
+    "With --watch the table renews itself until all are over; piped, each change is a line.\n\n"
     "Without names and conditions every job that is not over. 'list' and 'show' say what was last known and ask nobody."
 )
 
@@ -74,15 +73,16 @@ _WAIT = (
 
 _STOP = (
     "Ends jobs: TERM, some time, KILL. Jobs that are over stay as they are. A sweep starts no more runs.\n\n"
-    "With conditions instead of names all jobs and sweeps that meet them and are not over; --all alone is all of "
-    "those. In a terminal that is asked first (-y does not ask; without a terminal -y is needed).\n\n"
+    "With conditions instead of names all that meet them and are not over; a terminal is asked first, elsewhere -y is "
+    "needed.\n\n"
     "What their platforms keep of them stays: their records, logs and events there. "
     "Exit code: 0 when all are over, 2 where one could not be ended."
 )
 
 _CANCEL = (
     "Ends jobs as 'stop' does. What a cloud keeps of them is then deleted there, and said line by line.\n\n"
-    "Conditions, --all and -y are as of 'stop'. A job's log is fetched first, and its record here stays. "
+    "With conditions instead of names all that meet them and are not over; a terminal is asked first, elsewhere -y is "
+    "needed. A job's log is fetched first, and its record here stays. "
     "A job that has succeeded or failed stays as it is. "
     "Exit code: 0 when all are over, 2 where one could not be ended."
 )
@@ -175,7 +175,14 @@ def make(help_text: str) -> Command:
         command("diagnose", _DIAGNOSE, cloud.diagnose, _job(), as_json),
         command("stop", _STOP, selecting(act.stop), *_ending(), as_json),
         command("cancel", _CANCEL, selecting(act.cancel), *_ending(), as_json),
-        command("retry", _RETRY, selecting(retry.retry), *_chosen(), yes(), as_json),
+        command(
+            "retry",
+            _RETRY,
+            selecting(retry.retry),
+            *_chosen("All that have failed or are lost."),
+            yes(),
+            as_json,
+        ),
         command(
             "ssh", _SSH, remote.ssh, _job(), option("--node", "The node, as the scheduler names it.", value="NODE")
         ),
@@ -209,8 +216,8 @@ def _jobs(*, required: bool = True) -> Parameter:
     return argument("jobs", _JOBS, complete=complete.jobs_and_groups, many=True, required=required)
 
 
-def _chosen() -> list[Parameter]:
-    return [_jobs(required=False), everything(), *conditions()]
+def _chosen(all_of_them: str = "All that are not over.") -> list[Parameter]:
+    return [_jobs(required=False), everything(all_of_them), *conditions()]
 
 
 def _ending() -> list[Parameter]:

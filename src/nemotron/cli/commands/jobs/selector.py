@@ -70,9 +70,9 @@ def conditions() -> list[Parameter]:
     ]
 
 
-def everything() -> Parameter:
-    """The parser parameter of `--all`, for commands that change jobs."""
-    return TyperOption(param_decls=["everything", "--all"], type=bool, is_flag=True, default=False, help=_ALL)
+def everything(help_text: str = "All of them.") -> Parameter:
+    """The parser parameter of `--all`."""
+    return TyperOption(param_decls=["everything", "--all"], type=bool, is_flag=True, default=False, help=help_text)
 
 
 def yes() -> Parameter:
@@ -166,7 +166,6 @@ def known_recipes() -> Iterable[str]:
     return [recipe.path for recipe in find_recipes()]
 
 
-_ALL = "All of them."
 _YES = "Do it without asking."
 _SHOWN = 3
 

@@ -33,7 +33,7 @@ def test_a_job_that_succeeds(trains, capfd):
     job = submitted("lr=0.25")
     assert job.wait() == 0
     assert job.status() == Status("succeeded", "", 0) and job.status().over
-    assert list(job.logs()) == list(job.logs(follow=True)) == ["[rank0] lr 0.25"]
+    assert list(job.logs()) == list(job.logs(follow=True)) == ["lr 0.25"]
     assert list(job.logs(tail=0)) == []
     assert job.metrics() == {"step": 1, "loss": 0.5}
     assert job.diagnose() is None
@@ -83,7 +83,7 @@ def test_a_job_is_followed_and_ended(waits):
     with pytest.raises(TimeoutError, match=f"job '{job.name}' is"):
         job.wait(timeout=0.01)
     lines = job.logs(follow=True)
-    assert next(lines) == "[rank0] lr 0.5"
+    assert next(lines) == "lr 0.5"
     assert job.status().exit_code is None
     ended = job.cancel()
     assert (ended.state, ended.exit_code) == ("cancelled", 143) and "cancelled by nemo_runspec" in ended.reason
@@ -97,7 +97,7 @@ def test_a_job_is_run_again(trains):
     assert job.wait() == 4
     again = job.retry()
     assert again != job and again.wait() == 4
-    assert again.record.retry_of == job.name and list(again.logs()) == ["[rank0] lr 0.75"]
+    assert again.record.retry_of == job.name and list(again.logs()) == ["lr 0.75"]
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ def test_a_saved_plan_is_run_as_it_was_shown(trains, tmp_path):
     assert loaded == plan
     nemo_runspec.api.submit._made.clear()  # as in another process
     job = nemo_runspec.submit(loaded)
-    assert job.wait() == 0 and list(job.logs()) == ["[rank0] lr 0.125"]
+    assert job.wait() == 0 and list(job.logs()) == ["lr 0.125"]
 
 
 SECRET = "hunter2-is-no-secret-any-more"
@@ -144,7 +144,7 @@ def test_a_missing_input_is_made_first(project):
     job = nemo_runspec.submit(nemo_runspec.plan("mine/read"), say=told.append)
     assert job.wait() == 0
     [maker] = set(nemo_runspec.jobs()) - {job}
-    assert maker.record.recipe == "mine/make" and list(job.logs()) == [f"[rank0] read: made by {maker.name}"]
+    assert maker.record.recipe == "mine/make" and list(job.logs()) == [f"read: made by {maker.name}"]
     assert "data: 'words' is not there yet; running mine/make first" in told
 
 
@@ -175,7 +175,7 @@ def test_another_process_finds_it(waits, trains):
         [sys.executable, "-c", ELSEWHERE.format(go=str(go))],
         env=trains.environment(), capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert done.stdout.split("\n")[:2] == [f"{job.name} running [rank0] lr 0.5", "0"]
+    assert done.stdout.split("\n")[:2] == [f"{job.name} running lr 0.5", "0"]
     assert job.wait() == 0
 
 

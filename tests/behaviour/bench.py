@@ -36,15 +36,17 @@ TELL = """
 """
 
 
-def lines_of(rank: int, output: str) -> list[str]:
-    """One node's lines of a job's output, in their order and without the prefix of its rank."""
+def lines_of(rank: int, output: str, nodes: int) -> list[str]:
+    """One node's lines of a job's output, in their order and without the prefix of its rank; alone it has none."""
+    if nodes == 1:
+        return [line for line in output.removesuffix("\n").split("\n") if output and not line.startswith("nemotron")]
     prefix = f"[rank{rank}] "
     return [line.removeprefix(prefix) for line in output.split("\n") if line.startswith(prefix)]
 
 
 def same_lines(nodes: int, output: str) -> list[str]:
     """The lines that each of a job's nodes has printed: the same ones, as all run the same script."""
-    first, *others = (lines_of(rank, output) for rank in range(nodes))
+    first, *others = (lines_of(rank, output, nodes) for rank in range(nodes))
     for rank, lines in enumerate(others, 1):
         assert lines == first, f"rank {rank} has other lines than rank 0: {lines[:20]}, {first[:20]}"
     return first

@@ -138,7 +138,7 @@ def test_pods_fetch_exactly_the_commit(tmp_path, repository, server, subpath, fo
     assert cargo.parts[1].transport == "git" and server.url in cargo.parts[1].words
     pod = start(cargo)
     assert pod.wait() == 0, pod.text
-    assert f"[rank0] found: {found}\n" in pod.text
+    assert f"found: {found}\n" in pod.text
 
 
 def test_private_repository_is_fetched_with_a_token_that_stands_nowhere(tmp_path, repository, server, monkeypatch):
@@ -154,7 +154,7 @@ def test_private_repository_is_fetched_with_a_token_that_stands_nowhere(tmp_path
     assert SECRET not in " ".join(pod_arguments(cargo))
     pod = start(cargo, GIT_TOKEN=SECRET)
     assert pod.wait() == 0, pod.text
-    assert "[rank0] found: sub train.py\n" in pod.text and SECRET not in pod.text
+    assert "found: sub train.py\n" in pod.text and SECRET not in pod.text
     assert any(f"x-access-token:{SECRET}" in line for line in server.seen)
     files = [file for file in (tmp_path / "run").rglob("*") if file.is_file()]
     assert files and not [file for file in files if SECRET.encode() in file.read_bytes()]

@@ -44,7 +44,7 @@ def test_files_and_code_arrive_and_the_end_is_told(tmp_path, package, begin):
     plan = with_code(cloud_plan(tmp_path, CHECK), package)
     pod = begin(loaded(plan, archive=package))
     assert pod.wait() == 3
-    assert "[rank0] environment:\n" in pod.text and "[rank0] code: mine code\n" in pod.text
+    assert "environment:\n" in pod.text and "code: mine code\n" in pod.text
     end = pod.end
     assert (end.node, end.exit_code, end.rank, end.phase, end.reason) == (0, 3, 0, "command", "")
     lines = pod.text.splitlines()

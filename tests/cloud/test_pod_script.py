@@ -25,7 +25,7 @@ TELL = """
 
 def told(pod):
     """What TELL has said."""
-    return next(json.loads(line.partition("] ")[2]) for line in pod.text.splitlines() if line.startswith("[rank"))
+    return next(json.loads(line[line.index("{") :]) for line in pod.text.splitlines() if '{"NODE_RANK"' in line)
 
 
 @pytest.mark.parametrize("form", ["worker", "my-job-ab12"])
@@ -103,7 +103,7 @@ def test_commands_before_the_job_run_and_one_that_fails_ends_it(tmp_path):
     pod = start(loaded(cloud_plan(tmp_path, "print('no')", target={"pre_launch_commands": commands})))
     assert pod.wait() == 4
     assert (tmp_path / "ran").read_text() == "one\n"
-    assert "before\n" in pod.text and "after" not in pod.text and "[rank0]" not in pod.text
+    assert "before\n" in pod.text and "after" not in pod.text and "no\n" not in pod.text
     assert pod.end.reason == "a command of pre_launch_commands failed"
     assert pod.end.reason_code == "pre_launch"
 
@@ -169,7 +169,7 @@ def test_secrets_that_the_platform_keeps_do_not_come_into_the_log(tmp_path):
     )
     pod = start(loaded(plan), HF_TOKEN="hf_verysecret")
     assert pod.wait() == 0
-    assert "[rank0] ******\n" in pod.text and "hf_verysecret" not in pod.text
+    assert "******\n" in pod.text and "hf_verysecret" not in pod.text
     assert not [file for file in Path(plan.job_dir).rglob("*") if file.is_file() and b"hf_verys" in file.read_bytes()]
 
 
@@ -185,17 +185,17 @@ WAIT = """
 def test_stop_reaches_the_command_which_may_save_its_work(tmp_path):
     handler = "signal.signal(signal.SIGTERM, lambda *_: (print('saved'), sys.exit(7)))"
     pod = start(loaded(cloud_plan(tmp_path, WAIT.format(handler=handler))))
-    pod.wait_for("[rank0] up")
+    pod.wait_for("up")
     pod.term()
     assert pod.wait() == 7
-    assert "[rank0] saved\n" in pod.text
+    assert "saved\n" in pod.text
     assert (pod.end.exit_code, pod.end.received) == (7, "TERM")
 
 
 def test_command_that_heeds_no_stop_has_said_its_end_before_it_is_killed(tmp_path):
     handler = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     pod = start(loaded(cloud_plan(tmp_path, WAIT.format(handler=handler), env={"NEMOTRON_STOP_SECONDS": "1"})))
-    pod.wait_for("[rank0] up")
+    pod.wait_for("up")
     pod.term()
     pod.wait_for("nemotron-end: ")
     assert pod.process.poll() is None
@@ -263,7 +263,7 @@ def test_stop_ends_a_job_as_process_1_of_its_container(tmp_path):
         command = ["/bin/bash", "-c", boot_program(), "nemotron", *pod_arguments(loaded(plan))]
         (tmp_path / "run").mkdir()
         pod = pods.start("a-pod", command, {}, [(tmp_path / "run", str(tmp_path / "run"), False)])
-        pod.wait_for("[rank0] up")
+        pod.wait_for("up")
         assert pod.stop(grace=60) == 9
         (end,) = read_ends(pod.text.encode()).values()
         assert (end.exit_code, end.received, end.host) == (9, "TERM", "a-pod")
@@ -298,7 +298,7 @@ def test_job_that_fills_the_disk_has_its_whole_log_and_its_end(tmp_path):
     try:
         pod = start(cargo)
         assert pod.wait() == 4
-        assert "[rank0] No space left on device\n" in pod.text and "[rank0] line 2999\n" in pod.text
+        assert "No space left on device\n" in pod.text and "line 2999\n" in pod.text
         assert (pod.end.exit_code, pod.end.phase) == (4, "command")
     finally:
         subprocess.run(["umount", "-l", tmp_path / "run"], check=True)

@@ -73,7 +73,7 @@ def test_a_repository_is_mounted_and_a_retry_has_the_same_commit(box, library):
     commit(library, "second")
     support.process(box, "jobs", "retry", "last").succeeds()
     support.process(box, "run", "./main.py", "--run", "box").succeeds()
-    assert logs(box) == ["[rank0] has first\n", "[rank0] has first\n", "[rank0] has second\n"]
+    assert logs(box) == ["has first\n", "has first\n", "has second\n"]
 
 
 def test_a_mount_that_is_not_there_is_still_shown_by_a_dry_run(box, library):
@@ -94,7 +94,7 @@ def test_a_retry_has_the_package_it_had(box, packager):
     commit(box.folder, "second")
     shutil.rmtree(box.state / "packages", ignore_errors=True)
     support.process(box, "jobs", "retry", "last").succeeds()
-    assert logs(box) == ["[rank0] has first\n"] * 2
+    assert logs(box) == ["has first\n"] * 2
 
 
 def test_a_retry_of_a_detached_job_is_detached(box):
@@ -103,7 +103,7 @@ def test_a_retry_of_a_detached_job_is_detached(box):
     assert support.process(box, "jobs", "wait", "last").code == 0
     support.process(box, "jobs", "retry", "last").succeeds()
     assert support.process(box, "jobs", "wait", "last").code == 0
-    assert logs(box) == ["[rank0] ran\n"] * 2
+    assert logs(box) == ["ran\n"] * 2
 
 
 def sweep(box: Project, mode: str, *words: str) -> support.Outcome:
@@ -135,7 +135,7 @@ def test_a_sweep_runs_two_at_a_time(box, docker_engine):
     go(box)
     support.process(box, "jobs", "wait", group(box)).succeeds()
     assert states(box) == ["succeeded"] * 3
-    assert sorted(logs(box)) == [f"[rank0] x is {x}\n" for x in (1, 2, 3)]
+    assert sorted(logs(box)) == [f"x is {x}\n" for x in (1, 2, 3)]
 
 
 def test_an_attached_sweep_succeeds(box):

@@ -58,8 +58,8 @@ def test_a_job_runs_in_the_container_and_its_outputs_are_kept(box):
         "it's",
         "*",
     ).succeeds()
-    assert "[rank0] in 12 ['a b', '$HOME', \"it's\", '*']\n" in out.out
-    assert "[rank0] host True" in out.out
+    assert "in 12 ['a b', '$HOME', \"it's\", '*']\n" in out.out
+    assert "host True" in out.out
     assert (box.state / "run" / "made").read_text() == "kept"
     assert record(box)["states"][-1]["state"] == "succeeded"
 
@@ -124,7 +124,7 @@ def test_a_signal_ends_the_job_softly(box, docker_engine, number):
     child.send_signal(number)
     out, err = child.communicate(timeout=120)
     assert child.returncode == 128 + number, err
-    assert "[rank0] told 15" in out
+    assert "told 15" in out
     assert record(box)["states"][-1]["state"] == "cancelled"
 
 
@@ -171,7 +171,7 @@ def _shown_as_left_alone(box: Project) -> dict[str, Any] | None:
 
 def test_every_line_of_much_output_arrives_in_order(box):
     out = run(box, "for i in range(200_000): print('line', i, 'x' * 40)").succeeds()
-    assert out.out == "".join(f"[rank0] line {i} {'x' * 40}\n" for i in range(200_000))
+    assert out.out == "".join(f"line {i} {'x' * 40}\n" for i in range(200_000))
 
 
 def test_output_and_errors_stay_in_order(box):
@@ -210,7 +210,7 @@ def test_an_image_with_an_entry_point_of_its_own_runs_the_job(box):
     profile(box)
     box.write("env.toml", box.env_file.read_text().replace(BASE, WITH_ENTRYPOINT))
     out = run(box, "import os; print(os.environ['FROM_IMAGE'], os.getuid())").succeeds()
-    assert out.out == f"[rank0] yes {os.getuid()}\n"
+    assert out.out == f"yes {os.getuid()}\n"
 
 
 def test_an_image_without_bash_is_said(box):
@@ -257,8 +257,8 @@ def test_privileged_limits_shared_memory_and_gpus_are_as_asked(box):
         "import os, resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE))\n"
         "print(os.environ.get('NVIDIA_VISIBLE_DEVICES'), os.environ['NEMOTRON_GPUS_PER_NODE'])\n",
     ).succeeds()
-    assert "[rank0] (512, 1024)\n" in out.out
-    assert "[rank0] None 2" in out.out or "[rank0] 0,1 2" in out.out
+    assert "(512, 1024)\n" in out.out
+    assert "None 2" in out.out or "0,1 2" in out.out
 
 
 def test_mounts_are_resolved_on_this_machine(box):
@@ -324,4 +324,4 @@ def test_committed_code_is_the_working_directory(box):
     support.make_repository(box.folder)
     box.write("lib/mine.py", "VALUE = 'changed'\n")
     out = support.process(box, "run", "./main.py", "--run", "box").succeeds()
-    assert "[rank0] /nemo_run/code committed" in out.out
+    assert "/nemo_run/code committed" in out.out

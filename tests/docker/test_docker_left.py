@@ -88,7 +88,7 @@ def said_in(engine: Engine) -> bytes:
 def whole(last: int, token: str = "") -> bytes:
     """The log of `TALKS`."""
     lines = ["up", *(f"line {n} {token}" for n in range(last + 1)), f"last words {last}"]
-    return "".join(f"[rank0] {line}\n" for line in lines).encode()
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def last_number(log: bytes) -> int:
@@ -150,7 +150,7 @@ def test_cancelled_its_last_words_are_in_its_log(box, docker_engine):
     assert record(box)["states"][-1]["state"] == "cancelled"
     log = log_of(box)
     assert log.count(b"line 1 ") == 1
-    assert log.endswith(b"[rank0] told to stop\n")
+    assert log.endswith(b"told to stop\n")
 
 
 def test_a_secret_is_kept_out_of_the_rest_too(box, docker_engine):
@@ -190,7 +190,7 @@ def test_a_log_that_the_engine_has_rotated_says_so(box, docker_engine):
     lines = log_of(box).decode().splitlines()
     assert [line for line in lines if line.startswith(OURS)] == [line for line in lines if "may be missing" in line]
     assert sum("may be missing" in line for line in lines) == 1
-    assert lines[-1].startswith("[rank0] last words")
+    assert lines[-1].startswith("last words")
 
 
 def test_a_log_that_went_elsewhere_says_so(box, docker_engine):

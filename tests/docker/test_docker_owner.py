@@ -70,7 +70,7 @@ def test_everything_a_job_writes_is_the_callers(theirs):
     done = run(theirs, WRITES)
     assert done.returncode == 0, done.stderr
     home = theirs.state / "run" / "home"
-    assert f"[rank0] user {USER} user{USER} {home} user{USER}\n" in done.stdout
+    assert f"user {USER} user{USER} {home} user{USER}\n" in done.stdout
     assert (home / ".cache").is_dir()
     assert set(owners(theirs).values()) == {USER}
 
@@ -81,7 +81,7 @@ def test_what_root_writes_in_the_container_becomes_the_callers(theirs, end):
     lines = ['user = "root"', 'additional_kwargs = { mem_limit = "60m", memswap_limit = "60m" }']
     theirs.write("env.toml", theirs.env_file.read_text() + "\n".join(lines) + "\n")
     done = run(theirs, f"{WRITES}\n{end}")
-    assert "[rank0] user 0 root /root None" in done.stdout, done.stderr
+    assert "user 0 root /root None" in done.stdout, done.stderr
     assert (done.returncode == 0) == (end == "")
     assert set(owners(theirs).values()) == {USER}
     assert Path("/etc/passwd").stat().st_uid == 0

@@ -84,7 +84,7 @@ def test_a_job_runs_to_its_end(make_plan):
     work = started(make_plan("print('hello')"))
     status, output = finished(work)
     assert (status, work.cause(status)) == (0, "")
-    assert output == b"[rank0] hello\n"
+    assert output == b"hello\n"
     work.close()
     work.close()
 
@@ -117,7 +117,7 @@ def test_a_job_left_alone_is_found_and_ended(make_plan, engine):
     place = noted_place(folder)
     assert place is not None
     assert (place.host, place.container) == (engine.host, work.container)
-    assert until(work.read) == b"[rank0] up\n"  # before, a signal would find no job script that could leave a marker
+    assert until(work.read) == b"up\n"  # before, a signal would find no job script that could leave a marker
     worker.end(record_of(plan), folder, 60)
     seen = worker.status(record_of(plan), folder)
     assert (seen.state, seen.exit_code) == ("failed", 143)
@@ -183,7 +183,7 @@ def test_secrets_are_private_and_gone_after_the_job(make_plan):
     work = started(plan, TOKEN="a 'b' \"c\" $d \n é")
     status, output = finished(work)
     assert status == 0
-    assert output.decode() == "[rank0] a 'b' \"c\" $d \n[rank0]  é False\n"
+    assert output.decode() == "a 'b' \"c\" $d \n é False\n"
     work.close()
 
 

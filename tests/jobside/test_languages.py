@@ -81,6 +81,6 @@ def test_a_whole_job_with_it(tmp_path: Path, at: str, language: str):
     version, python = pythons()[0 if at == "oldest" else -1]
     plan = plan_for(tmp_path / "\u00fc", SCRIPT, env={"ODD": "a \u00fc"}, setup=("echo setup",))
     code, output = run_script(plan, tmp_path, NEMOTRON_PYTHON=python, LC_ALL=language)
-    assert (code, output) == (7, f"setup\n[rank0] seen {plan.name} a \u00fc\n"), version
+    assert (code, output) == (7, f"setup\nseen {plan.name} a \u00fc\n"), version
     (record,) = read_markers(Path(JobLayout(plan.job_dir).status))
     assert (record.exit_code, record.received, record.lines) == (7, "USR1", 1)

@@ -88,7 +88,7 @@ def test_a_job_whose_directory_vanishes_ends_as_its_command(tmp_path: Path):
     (tmp_path / "go").touch()
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 3
-    assert "[rank0] done\n" in output
+    assert "done\n" in output
     assert "how this node ended cannot be written down" in output
     assert not Path(plan.job_dir).exists()
 
@@ -151,7 +151,7 @@ def test_a_job_that_is_stopped_and_continued_goes_on(tmp_path: Path):
     (tmp_path / "go").touch()
     for pid in (process.pid, command):
         os.kill(pid, signal.SIGCONT)
-    assert process.communicate(timeout=60)[0] == "[rank0] done\n"
+    assert process.communicate(timeout=60)[0] == "done\n"
     assert [(record.exit_code, record.received) for record in records(plan)] == [(0, "")]
 
 
@@ -179,7 +179,7 @@ def left_in(plan) -> list[str]:
 def test_on_a_full_disk_the_job_goes_on_and_its_record_fits(tmp_path: Path, small_disk: Path):
     plan = plan_for(small_disk, FILLS)
     code, output = run_script(plan, tmp_path)
-    assert (code, output) == (5, "[rank0] 28\n")
+    assert (code, output) == (5, "28\n")
     (record,) = records(plan)
     assert (record.exit_code, record.phase, record.lines) == (5, "command", 1)
     assert left_in(plan) == []

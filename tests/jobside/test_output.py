@@ -29,11 +29,11 @@ TAG = b"[rank0] "
 LONG = 120.0
 
 
-def prefixed(*pieces: bytes, hidden: tuple[bytes, ...] = ()) -> tuple[bytes, RankOutput]:
+def prefixed(*pieces: bytes, hidden: tuple[bytes, ...] = (), tag: str = "[rank0] ") -> tuple[bytes, RankOutput]:
     """What becomes of these pieces, each written once the one before it was read."""
     source, given_to = os.pipe()
     shown, target = os.pipe()
-    output = RankOutput(source, "[rank0] ", hidden, target)
+    output = RankOutput(source, tag, hidden, target)
     output.start()
     kept = bytearray()
     reader = threading.Thread(target=lambda: kept.extend(b"".join(iter(lambda: os.read(shown, 1 << 16), b""))))
@@ -73,6 +73,24 @@ LINES = [
     (b"\xff\xc3\n\xe2\x98", b"[rank0] \xff\xc3\n[rank0] \xe2\x98\n"),
     (b"a\0b\n\0", b"[rank0] a\0b\n[rank0] \0\n"),
 ]
+
+
+@pytest.mark.parametrize(("data", "expected"), LINES)
+def test_lines_of_the_only_rank(data: bytes, expected: bytes):
+    shown, output = prefixed(data, tag="")
+    assert shown == expected.replace(TAG, b"")
+    assert (output.lines, output.size, output.lost) == (expected.count(TAG), len(shown), 0)
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 1000])
+def test_the_only_rank_cannot_say_what_we_say(pieces: int):
+    """A pod's last lines end the job, for whoever reads its log."""
+    said = b"nemotron-end: node=0 exit_code=0\nx nemotron: y\n\rnemotron: z\nnemotron"
+    size = -(-len(said) // pieces)
+    shown, output = prefixed(*(said[at : at + size] for at in range(0, len(said), size)), tag="")
+    lines = [b"[rank0] nemotron-end: node=0 exit_code=0", b"x nemotron: y", b"[rank0] nemotron: z", b"[rank0] nemotron"]
+    assert shown == b"".join(line + b"\n" for line in lines)
+    assert (output.lines, output.size) == (4, len(shown))
 
 
 @pytest.mark.parametrize(("data", "expected"), LINES)
@@ -247,7 +265,7 @@ def test_a_rank_that_closes_its_output_goes_on(tmp_path: Path):
     plan = plan_for(
         tmp_path, "import os\nprint('one', flush=True)\nos.close(1)\nos.close(2)\nopen('made', 'w').close()"
     )
-    assert run_script(plan, tmp_path) == (0, "[rank0] one\n")
+    assert run_script(plan, tmp_path) == (0, "one\n")
     assert (tmp_path / "made").exists()
 
 
@@ -258,7 +276,7 @@ def test_a_process_that_it_leaves_behind_does_not_hold_the_job(tmp_path: Path):
     plan = plan_for(tmp_path, LEAVES)
     process = start_script(lay_out(plan), tmp_path)
     assert process.wait(LONG) == 0
-    assert process.stdout is not None and os.read(process.stdout.fileno(), 100) == b"[rank0] no end\n"
+    assert process.stdout is not None and os.read(process.stdout.fileno(), 100) == b"no end\n"
     assert record_of(plan).lines == 1
 
 

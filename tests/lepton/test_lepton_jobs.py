@@ -38,7 +38,8 @@ def test_an_attached_job(site, profile, nodes, code):
     told = site.run(profile, *var(CODE=code, SECONDS_TO_RUN=1))
     assert told.code == code, told.err
     for rank in range(nodes):
-        assert f"[rank{rank}] hé llo 漢字 of {rank} of {nodes}\n" in told.out
+        tag = f"[rank{rank}] " if nodes > 1 else ""
+        assert f"{tag}hé llo 漢字 of {rank} of {nodes}\n" in told.out
     [job] = site.lab.jobs
     name = job.name
     record = site.record(name)

@@ -134,7 +134,7 @@ def said(child, word):
 def test_the_recipes_exit_code(tmp_path, call, code):
     plan = plan_for(tmp_path, f"print('hello'); raise SystemExit({code})")
     seen, out, notes = call(plan)
-    assert (seen, out) == (code, "[rank0] hello\n")
+    assert (seen, out) == (code, "hello\n")
     found = record(plan)
     assert (found.state, found.exit_code) == ("succeeded" if code == 0 else "failed", code)
     assert [t.state for t in found.states][:3] == ["planned", "starting", "running"]
@@ -212,7 +212,7 @@ def test_secrets_reach_the_job_and_nothing_else(tmp_path, call):
     script = "import os\nv = os.environ['MY_KEY']\nprint(v[:6], end='', flush=True)\nprint(v[6:], len(v))"
     plan = plan_for(tmp_path, script)
     code, out, notes = call(plan, {"MY_KEY": "s3cret-value"})
-    assert (code, out) == (0, "[rank0] ****** 12\n")
+    assert (code, out) == (0, "****** 12\n")
     assert "s3cret-value" not in notes
     for file in Path(plan.job_dir).rglob("*"):
         assert not file.is_file() or b"s3cret-value" not in file.read_bytes(), file
@@ -232,7 +232,7 @@ def test_a_recipe_with_dependencies_gets_its_own_python(tmp_path, call, torch_bi
     script = "import sys, torch; print(sys.prefix, torch.__version__.split('+')[0])"
     plan = plan_for(tmp_path, script, python=PythonEnv(("torch==2.13.0", "numpy")))
     code, out, _ = call(plan)
-    assert (code, out) == (0, f"[rank0] {torch_bin.parent} 2.13.0\n")
+    assert (code, out) == (0, f"{torch_bin.parent} 2.13.0\n")
 
 
 def test_an_environment_that_cannot_be_made_is_a_failed_job(tmp_path, call, monkeypatch):
@@ -348,7 +348,7 @@ def test_a_job_may_end_its_work_after_ctrl_c(tmp_path, start):
     wait_ready(child)
     child.send_signal(signal.SIGINT)
     out, _ = child.communicate(timeout=LONG)
-    assert b"[rank0] saved" in out
+    assert b"saved" in out
     assert record(plan).state == "cancelled"
 
 
@@ -407,14 +407,14 @@ def test_a_closed_standard_output_does_not_end_the_job(tmp_path, start):
     """
     plan = plan_for(tmp_path, script)
     child = start(plan)
-    assert line_of(child.stdout) == b"[rank0] line 0\n"
+    assert line_of(child.stdout) == b"line 0\n"
     child.stdout.close()
     (tmp_path / "closed").touch()
     errors = child.stderr.read().decode()
     assert child.wait(timeout=LONG) == 0
     assert "standard output was closed; the job goes on" in errors
     assert "Traceback" not in errors and "BrokenPipe" not in errors
-    assert (Path(plan.job_dir) / "logs/job.log").read_text().splitlines()[-1] == "[rank0] line 19"
+    assert (Path(plan.job_dir) / "logs/job.log").read_text().splitlines()[-1] == "line 19"
 
 
 def test_a_progress_bar_on_a_terminal(tmp_path, start):
@@ -442,12 +442,12 @@ def test_a_progress_bar_on_a_terminal(tmp_path, start):
     assert "5/5" in text
     assert "loss 0.6000" in text
     assert "1,234 tokens/s" in text
-    assert "[rank0] [bold]step[/bold] 5" in text
+    assert "[bold]step[/bold] 5" in text
 
 
 def test_without_a_terminal_there_are_plain_lines(tmp_path, call):
     script = "import os\nopen(os.environ['NEMOTRON_METRICS_FILE'], 'w').write('{\"step\": 1}\\n')\nprint('x')"
-    assert call(plan_for(tmp_path, script))[1] == "[rank0] x\n"
+    assert call(plan_for(tmp_path, script))[1] == "x\n"
 
 
 @pytest.mark.slow
@@ -467,7 +467,7 @@ def test_what_is_left_and_goes_on_writing_is_not_waited_for(tmp_path, call, paus
     """It would write for ever."""
     plan = plan_for(tmp_path, "print('done')", setup=(f"(while :; do echo x; {pause} done) &",))
     code, out, _ = call(plan)
-    assert (code, record(plan).state, "[rank0] done\n" in out) == (0, "succeeded", True)
+    assert (code, record(plan).state, "done\n" in out) == (0, "succeeded", True)
     nothing_left(plan, 0)
 
 
@@ -490,7 +490,7 @@ def test_without_a_standard_output_the_job_runs_and_is_logged(tmp_path, closed):
     command = ["bash", "-c", f'exec "$@" {closed}', "bash", sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
     assert (done.returncode, "Traceback" in done.stderr, record(plan).state) == (0, False, "succeeded"), done.stderr
-    assert (Path(plan.job_dir) / "logs/job.log").read_text() == "[rank0] hello\n"
+    assert (Path(plan.job_dir) / "logs/job.log").read_text() == "hello\n"
 
 
 def test_a_working_directory_whose_name_is_not_utf8(tmp_path, call, monkeypatch):

@@ -183,8 +183,9 @@ class Reader:
 
 
 def ranks(lines: Iterable[str]) -> list[str]:
-    """The lines that a rank has written."""
-    return [line for line in lines if line.startswith("[rank")]
+    """The lines that ranks have written: each behind its number, but for the only one of a job."""
+    kept = [line for line in lines if not line.startswith(("nemotron", "slurmstepd", "srun: "))]
+    return [line for line in kept if line.startswith("[rank")] or kept
 
 
 def holding(folder: Path, text: str) -> list[str]:

@@ -76,16 +76,16 @@ def test_detached_and_looked_at_from_elsewhere(cluster):
     cluster.nemotron("jobs", "ssh", name, "--node", "n4").refuses("has no node 'n4'", "name one of its nodes: n1")
 
     following = cluster.started("jobs", "logs", "-f", name)
-    assert line_of(following.stdout) == "[rank0] ready\n"
+    assert line_of(following.stdout) == "ready\n"
     waiting = cluster.started("jobs", "wait", name)
     remote = cluster.remote(name)
     assert_scripts_are_the_same(cluster, name, remote)
     (remote / "go").touch()
     followed = finish(following)
-    assert (followed.code, followed.out, finish(waiting).code) == (0, "[rank0] the last line\n", 3)
+    assert (followed.code, followed.out, finish(waiting).code) == (0, "the last line\n", 3)
 
     cluster.lab.stop_ssh()
-    assert cluster.logs(name) == ["[rank0] ready", "[rank0] the last line"], "without the cluster, what was fetched"
+    assert cluster.logs(name) == ["ready", "the last line"], "without the cluster, what was fetched"
     assert cluster.nemotron("jobs", "wait", name).code == 3
     cluster.lab.start_ssh()
     batch_log = next(remote.glob("sbatch_*.out")).read_text()
@@ -132,7 +132,7 @@ def test_cancel(cluster):
     done = cluster.nemotron("jobs", "cancel", name, "--grace", "60").succeeds()
     assert "cancelled" in done.out
     assert (cluster.remote(name) / "saved").exists()
-    assert cluster.logs(name) == ["[rank0] ready", "[rank0] got TERM"]
+    assert cluster.logs(name) == ["ready", "got TERM"]
     record = cluster.show(name)
     assert (record["state"], record["exit_code"]) == ("cancelled", 9)
     assert "nemotron jobs cancel" in record["cause"]
@@ -147,12 +147,12 @@ def test_retry(cluster):
     script = cluster.script("import os; print(os.path.getsize('data.bin')); raise SystemExit(4)")
     make_repository(cluster.project.folder)
     first = cluster.nemotron("run", script, "--run", "code")
-    assert (first.code, first.out) == (4, "[rank0] 3000000\n"), first.err
+    assert (first.code, first.out) == (4, "3000000\n"), first.err
     assert "sending the code package to lab" in first.err
     before = [(path.name, path.stat().st_ino) for path in packages(cluster)]
     cluster.project.write("data.bin", "changed since")
     again = cluster.nemotron("jobs", "retry", "last")
-    assert (again.code, again.out) == (4, "[rank0] 3000000\n"), again.err
+    assert (again.code, again.out) == (4, "3000000\n"), again.err
     assert "sending" not in again.err
     assert [(path.name, path.stat().st_ino) for path in packages(cluster)] == before
     second, one = cluster.nemotron("jobs", "list", "--json").json
@@ -174,7 +174,7 @@ def test_staged(cluster):
     subprocess.run(command, shell=True, check=True, env=cluster.project.environment(), stdout=subprocess.DEVNULL)
     record = cluster.until(name, lambda record: record["state"] == "succeeded")
     assert record["handle"]["id"] == cluster.queued()[0][0]
-    assert cluster.logs(name) == ["[rank0] by hand"]
+    assert cluster.logs(name) == ["by hand"]
 
 
 def test_from_the_login_node(cluster):
@@ -185,5 +185,5 @@ def test_from_the_login_node(cluster):
     (cluster.remote(name) / "go").touch()
     assert cluster.nemotron("jobs", "wait", name).code == 3
     lines = until(lambda: cluster.logs(name), "both lines", lambda lines: len(lines) == 2)
-    assert lines[1] == "[rank0] the last line"
+    assert lines[1] == "the last line"
     assert cluster.lab.sshd.connections() == before

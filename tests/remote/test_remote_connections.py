@@ -46,18 +46,18 @@ def test_dropped_connections(cluster):
     process = cluster.started("run", script, "--run", "there", "--", "200")
     seen, told = Reader(process.stdout), Reader(process.stderr)
     for line in (10, 60, 110):
-        seen.has(f"[rank0] line {line}")
+        seen.has(f"line {line}")
         cluster.lab.drop_ssh_connections()
-    seen.has("[rank0] line 150")
+    seen.has("line 150")
     before = asked_again(told)
     cluster.lab.stop_ssh()
     until(lambda: asked_again(told), "word of the sshd that is away", lambda times: times > before)
     cluster.lab.start_ssh()
-    seen.has("[rank0] line 199")
+    seen.has("line 199")
     ((_, name, state),) = cluster.queued()
     assert state == "RUNNING"
     (cluster.remote(name) / "go").touch()
-    expected = [*(f"[rank0] line {number}" for number in range(200)), "[rank0] the end"]
+    expected = [*(f"line {number}" for number in range(200)), "the end"]
     assert (process.wait(300), seen.all()) == (0, expected)
     assert cluster.logs(name) == expected
     assert [line for line in told.all() if line.startswith("nemotron: connected again, after")] != [], told.lines
@@ -74,12 +74,12 @@ def test_requeued(cluster):
     text += "import time\nif os.environ['NEMOTRON_ATTEMPT'] == '0': time.sleep(600)\n"
     process = cluster.started("run", cluster.script(text), "--run", "there")
     seen, told = Reader(process.stdout), Reader(process.stderr)
-    seen.has("[rank0] attempt 0")
+    seen.has("attempt 0")
     ((number, name, _),) = cluster.queued()
     cluster.lab.run("scontrol", "requeue", number)
     code = process.wait(300)
-    assert (code, ranks(seen.all())[-1:]) == (0, ["[rank0] attempt 1"]), (seen.lines, told.all())
-    assert cluster.logs(name) == ["[rank0] attempt 0", "[rank0] attempt 1"]
+    assert (code, ranks(seen.all())[-1:]) == (0, ["attempt 1"]), (seen.lines, told.all())
+    assert cluster.logs(name) == ["attempt 0", "attempt 1"]
     assert "attempt 2" in "\n".join(told.all())
     shown = cluster.show(name)
     assert (shown["facts"]["attempt"], shown["handle"]["slurm"]) == (1, "lab")
@@ -100,7 +100,7 @@ def test_interrupt_at_a_terminal(cluster, key, code):
         assert f"nemotron jobs logs -f {name}" in terminal.shown
         # Not the shorter time of its default: a second TERM comes where that is over.
         cluster.nemotron("jobs", "cancel", "--grace", "60", name).succeeds()
-    assert cluster.logs(name) == ["[rank0] ready", "[rank0] got TERM"]
+    assert cluster.logs(name) == ["ready", "got TERM"]
     assert cluster.show(name)["state"] == "cancelled"
 
 

@@ -54,9 +54,9 @@ TELL = """
 
 
 def told(output: str) -> dict:
-    lines = [line for line in output.splitlines() if line.startswith('[rank0] {"argv"')]
+    lines = [line for line in output.splitlines() if line.startswith('{"argv"')]
     assert len(lines) == 1, output
-    return json.loads(lines[0].removeprefix("[rank0] "))
+    return json.loads(lines[0])
 
 
 def marker(plan):
@@ -150,7 +150,7 @@ def test_a_script_of_ones_own_imports_what_lies_beside_it(tmp_path):
     (tmp_path / "source" / "utils.py").write_text("WORD = 'found'")
     code, output = run_script(plan, tmp_path, PYTHONPATH="/of/mine")
     assert code == 0, output
-    assert f"[rank0] found {tmp_path}/source:/of/mine" in output
+    assert f"found {tmp_path}/source:/of/mine" in output
 
 
 def own_script(tmp_path: Path, script: str, package: Package, executor: str = "local"):
@@ -185,7 +185,7 @@ def test_a_packaged_script_imports_from_the_package(tmp_path, executor, kind, ro
     (code / folder / "utils.py").write_text("WORD = 'packaged'")
     exit_code, output = run_script(plan, tmp_path)
     assert exit_code == 0, output
-    assert f"[rank0] packaged {code} {code / folder}:{code}\n" in output
+    assert f"packaged {code} {code / folder}:{code}\n" in output
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_packaged_script_imports_from_the_package(tmp_path, executor, kind, ro
 def test_a_script_outside_the_package_imports_what_lies_beside_it(tmp_path, executor, package):
     plan = own_script(tmp_path, "import utils; print(utils.WORD)", package, executor)
     Path(JobLayout(plan.job_dir).code).mkdir(parents=True)
-    assert "[rank0] not packaged\n" in run_script(plan, tmp_path)[1]
+    assert "not packaged\n" in run_script(plan, tmp_path)[1]
 
 
 def test_a_script_that_several_parts_may_bring_imports_from_each_of_them(tmp_path):
@@ -208,7 +208,7 @@ def test_a_script_that_several_parts_may_bring_imports_from_each_of_them(tmp_pat
     folder = Path(JobLayout(plan.job_dir).code, "code/source")
     folder.mkdir(parents=True)
     (folder / "utils.py").write_text("WORD = 'packaged'")
-    assert "[rank0] packaged\n" in run_script(plan, tmp_path)[1]
+    assert "packaged\n" in run_script(plan, tmp_path)[1]
 
 
 def test_on_another_machine_nothing_of_this_one_is_on_the_path(tmp_path):
@@ -495,7 +495,7 @@ def test_output_comes_line_by_line_and_whole(tmp_path):
     """
     lines = run_script(plan_for(tmp_path, script), tmp_path)[1].splitlines()
     expected = ["no end of line yet and here it is", " 0%", " 1%", " 2%", "windows", "ü", "", "x" * 100_000]
-    assert lines == [f"[rank0] {line}" for line in (*expected, "the last one")]
+    assert lines == [*expected, "the last one"]
 
 
 def test_a_progress_bar_is_not_held_back(tmp_path):
@@ -507,7 +507,7 @@ def test_a_progress_bar_is_not_held_back(tmp_path):
         time.sleep(600)
     """
     process = start_script(lay_out(plan_for(tmp_path, script)), tmp_path)
-    assert line_of(process.stdout) == "[rank0]  0%\n"
+    assert line_of(process.stdout) == " 0%\n"
     os.killpg(process.pid, signal.SIGTERM)
     process.communicate(timeout=120)
     assert process.returncode == 143
@@ -592,7 +592,7 @@ def test_a_signal_that_means_no_end_is_kept_until_the_command_is_ready_for_it(tm
     os.kill(process.pid, signal.SIGUSR1)
     go.touch()
     output, _ = process.communicate(timeout=120)
-    assert (process.returncode, output) == (0, "[rank0] heard 1\n")
+    assert (process.returncode, output) == (0, "heard 1\n")
 
 
 def test_a_trap_of_the_users_own_shell_has_its_signal_at_once(tmp_path):
@@ -602,7 +602,7 @@ def test_a_trap_of_the_users_own_shell_has_its_signal_at_once(tmp_path):
     until(lambda: "sleep" in programs_below(process.pid), "its loop")
     os.kill(process.pid, signal.SIGUSR1)
     output, _ = process.communicate(timeout=120)
-    assert (process.returncode, "[rank0] heard it\n" in output) == (5, True), output
+    assert (process.returncode, "heard it\n" in output) == (5, True), output
 
 
 def programs_below(pid: int) -> list[str]:
@@ -675,7 +675,7 @@ def test_an_attempt_is_said_and_recorded(tmp_path):
     plan = plan_for(tmp_path, "import os; print('try', os.environ['NEMOTRON_ATTEMPT'])", executor="slurm")
     code, output = run_script(plan, tmp_path, SLURM_JOB_ID="7", SLURM_RESTART_COUNT="2", NEMOTRON_ATTEMPTS="4")
     assert (code, marker(plan).attempt) == (0, 2), output
-    assert output.splitlines() == ["nemotron: attempt 3 of 4", "[rank0] try 2"]
+    assert output.splitlines() == ["nemotron: attempt 3 of 4", "try 2"]
 
 
 def test_a_marker_of_an_older_script_names_no_attempt(tmp_path):
@@ -699,4 +699,4 @@ def test_what_a_job_is_told_is_for_its_command_alone(tmp_path):
     plan = plan_for(tmp_path, script, executor="slurm")
     code, output = run_script(plan, tmp_path, SLURM_JOB_ID="7")
     assert (code, marker(plan).received) == (1, "USR1")
-    assert "[rank0] heard it\n" in output
+    assert "heard it\n" in output

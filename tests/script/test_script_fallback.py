@@ -58,9 +58,9 @@ def test_it_is_short(name):
 
 @pytest.mark.parametrize("code", [0, 7])
 def test_it_runs_one_process_and_says_how_it_ended(tmp_path, tools, code):
-    line = f'echo "$NEMOTRON_JOB_NAME $A $NEMOTRON_NUM_NODES"; exit {code}'
+    line = f'echo "$NEMOTRON_JOB_NAME $A $NEMOTRON_NUM_NODES"; echo nemotron-end: mine; exit {code}'
     plan = plan_for(tmp_path, cmd=line, env={"A": "b c"}, setup=("export Q=1",))
-    assert run(plan, tools, tmp_path) == (code, f"[rank0] {plan.name} b c 1\n")
+    assert run(plan, tools, tmp_path) == (code, f"{plan.name} b c 1\n[rank0] nemotron-end: mine\n")
     assert (marker(plan).exit_code, marker(plan).phase, marker(plan).reason) == (code, "command", "")
 
 
@@ -68,10 +68,10 @@ def test_a_stop_reaches_the_command_and_its_own_ending_counts(tmp_path, tools):
     line = "trap 'echo stops; exit 5' TERM; echo up; while true; do sleep 0.1; done"
     plan = plan_for(tmp_path, cmd=line)
     process = start(plan, tools, tmp_path)
-    assert line_of(process.stdout) == "[rank0] up\n"
+    assert line_of(process.stdout) == "up\n"
     os.kill(process.pid, signal.SIGTERM)
     output, _ = process.communicate(timeout=120)
-    assert (process.returncode, "[rank0] stops\n" in output) == (5, True), output
+    assert (process.returncode, "stops\n" in output) == (5, True), output
     assert (marker(plan).exit_code, marker(plan).received) == (5, "TERM")
 
 
@@ -86,7 +86,7 @@ def test_what_comes_early_for_the_command_reaches_it(tmp_path, tools):
     telling(tools, "USR1")
     plan = plan_for(tmp_path, cmd=line, setup=("sleep 0.5",))
     code, output = run(plan, tools, tmp_path)
-    assert (code, output.count("[rank0] heard\n")) == (0, 1), output
+    assert (code, output.count("heard\n")) == (0, 1), output
     assert (marker(plan).exit_code, marker(plan).phase, marker(plan).received) == (0, "command", "USR1")
 
 
@@ -111,7 +111,7 @@ def test_secrets_are_read_hidden_and_removed(tmp_path, tools):
     done = subprocess.run(
         ["bash", str(script)], cwd=tmp_path, env={"PATH": str(tools)}, capture_output=True, text=True, timeout=120
     )
-    assert (done.returncode, done.stdout) == (0, "[rank0] ******\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "******\n"), done.stderr
     assert not Path(layout.secrets).exists()
 
 

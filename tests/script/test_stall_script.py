@@ -68,7 +68,7 @@ def test_a_hanging_command_and_what_it_has_started(tmp_path: Path):
     assert process.wait(180) == 124
     # The script waits a few seconds for its last lines, which may come later.
     said = until(output.read_text, "both stacks", lambda text: "in in_the_child" in text and "in in_the_parent" in text)
-    assert all(line.startswith("[rank0] ") for line in said.splitlines() if "in in_the" in line)
+    assert "[rank" not in said
     marker = decisive(read_markers(Path(layout.status)))
     assert marker is not None
     assert cause(marker) == "no progress for 15 s (stall_timeout), exit code 124"
@@ -81,13 +81,13 @@ def test_a_command_that_ends_in_time_is_left_alone(tmp_path: Path):
     """Of a line each second, for longer than what may come to nothing."""
     process, _, output = start(watched(tmp_path, "import time\nfor n in range(18): print(n); time.sleep(1)"))
     assert process.wait(180) == 0
-    until(output.read_text, "all lines", "".join(f"[rank0] {n}\n" for n in range(18)).__eq__)
+    until(output.read_text, "all lines", "".join(f"{n}\n" for n in range(18)).__eq__)
 
 
 def test_where_there_is_nothing_to_look_at_nothing_is_said(tmp_path: Path):
     process, _, output = start(watched(tmp_path, "import time; time.sleep(6); print('done')", 3), log=False)
     assert process.wait(180) == 0
-    until(output.read_text, "the only line", "[rank0] done\n".__eq__)
+    until(output.read_text, "the only line", "done\n".__eq__)
 
 
 def test_time_that_a_job_was_suspended_for_does_not_count(tmp_path: Path):

@@ -44,7 +44,7 @@ def submitted(script: str, *args: str) -> nemo_runspec.api.job.Job:
 
 def test_a_job_from_its_start_to_its_retry(script, capfd):
     job = submitted(script, "0", "3")
-    assert list(job.logs(follow=True)) == ["[rank0] lr 0.5"]
+    assert list(job.logs(follow=True)) == ["lr 0.5"]
     assert job.wait() == 3
     assert (job.status().state, job.status().exit_code) == ("failed", 3)
     assert job.metrics() == {"step": 1, "loss": 1}
@@ -56,7 +56,7 @@ def test_a_job_from_its_start_to_its_retry(script, capfd):
 
 def test_a_job_is_ended(script):
     job = submitted(script, "600", "0")
-    assert next(job.logs(follow=True)) == "[rank0] lr 0.5"
+    assert next(job.logs(follow=True)) == "lr 0.5"
     assert job.cancel().state == "cancelled"
     assert nemo_runspec.jobs() == [job]
 

@@ -126,8 +126,8 @@ def test_runs_are_one_array_and_each_is_a_job(cluster):
     assert f"log: ~/.nemotron/jobs/{records[2]['name']}/logs/job.log" in done.out
     for task, record in enumerate(records):
         assert cluster("jobs", "logs", record["name"]).succeeds().out.splitlines() == [
-            f"[rank0] lr 2 in {cluster.top}/jobs/{cluster.sweep}/members/{task}/code task {task}",
-            f"[rank0] length of the token {len(tokens[task % 2])}",
+            f"lr 2 in {cluster.top}/jobs/{cluster.sweep}/members/{task}/code task {task}",
+            f"length of the token {len(tokens[task % 2])}",
         ]
     assert "#SBATCH --array=0-3" in cluster("jobs", "show", "--script", records[1]["name"]).succeeds().out
     assert (

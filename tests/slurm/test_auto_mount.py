@@ -39,8 +39,8 @@ def test_a_repository_is_mounted_at_its_commit(
     dry = nemotron_process("run", "./train.py", "--run", "lab", "--dry-run", **environment).succeeds()
     assert "sent into mounts/library-" in dry.out
     done = nemotron_process("run", "./train.py", "--run", "lab", **environment)
-    assert (done.code, done.out) == (0, "[rank0] two\n"), done.err
+    assert (done.code, done.out) == (0, "two\n"), done.err
     (library / "said").write_text("three")
     support.git(library, "commit", "-aqm", "three")
     again = nemotron_process("jobs", "retry", "last", **environment)
-    assert (again.code, again.out) == (0, "[rank0] two\n"), again.err
+    assert (again.code, again.out) == (0, "two\n"), again.err

@@ -245,8 +245,8 @@ def test_a_node_set_down_mid_job_with_both_attempts_logs(lab: SlurmLab, login: L
         p.path.rpartition("_")[2]: p.content
         for p in read_chunks(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
     }
-    assert b"[rank0] attempt 0 n1\n" in logs["0.out"]
-    assert b"[rank0] attempt 1 n2\n" in logs["1.out"]
+    assert b"attempt 0 n1\n" in logs["0.out"]
+    assert b"attempt 1 n2\n" in logs["1.out"]
 
 
 def test_a_disk_that_is_full(lab: SlurmLab, login: Login, tmp_path: Path):
@@ -329,7 +329,7 @@ def test_lines_that_a_full_disk_has_no_room_for_are_counted_and_told(lab: SlurmL
     job = start(login, plan)
     seen = wait(login, job)
     pieces = read_chunks(login, [task_logs(plan.job_dir, job_name(plan), job.id)])
-    written = sum(piece.content.count(b"\n[rank0]") for piece in pieces)
+    written = sum(piece.content.count(b"\nline ") for piece in pieces)
     handle = {"job_dir": plan.job_dir, "name": job_name(plan), "id": job.id}
     (found,) = collect_results(login, [handle], [JobStatus(seen.state, detail=seen)])
     login.run(f"rm -rf {plan.job_dir}")

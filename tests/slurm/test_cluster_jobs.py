@@ -125,4 +125,4 @@ def test_a_failed_job_is_tried_again(host: LabHost, tmp_path: Path):
     seen = wait(host, job)
     assert (seen.state, seen.restarts, seen.exit_code) == ("succeeded", 1, 0)
     for attempt in (0, 1):
-        assert f"[rank0] attempt {attempt}\n" in tasks_said(plan, job, attempt)
+        assert f"attempt {attempt}\n" in tasks_said(plan, job, attempt)

@@ -163,7 +163,7 @@ def test_what_the_login_shell_sets_does_not_win(slurm_lab: SlurmLab, tmp_path: P
     assert f"JobName={job_name(plan)}" in shown
     assert "TimeLimit=00:05:00" in shown
     log = Path(plan.job_dir) / f"log-{job_name(plan)}_{job.id}_0.out"
-    assert log.read_text() == "[rank0] None\n"
+    assert log.read_text() == "None\n"
 
 
 def test_what_the_profile_leaves_open_the_login_shell_may_say(slurm_lab: SlurmLab, tmp_path: Path):

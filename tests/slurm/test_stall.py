@@ -61,7 +61,7 @@ def test_it_may_be_requeued(host: LabHost, tmp_path: Path):
     job = start(host, plan)
     seen = wait(host, job)
     assert (seen.state, seen.restarts) == ("succeeded", 1)
-    assert tasks_said(plan, job, 1) == "nemotron: attempt 2\n[rank0] attempt 1\n"
+    assert tasks_said(plan, job, 1) == "nemotron: attempt 2\nattempt 1\n"
 
 
 def test_who_only_writes_metrics_is_not_stalled(host: LabHost, tmp_path: Path):
@@ -76,4 +76,4 @@ def test_who_only_writes_metrics_is_not_stalled(host: LabHost, tmp_path: Path):
     plan = slurm_plan(tmp_path, script, {"stall_timeout": "20s"})
     job = start(host, plan)
     assert wait(host, job).state == "succeeded"
-    assert tasks_said(plan, job) == "[rank0] done\n"
+    assert tasks_said(plan, job) == "done\n"

@@ -67,7 +67,7 @@ def test_a_job_runs_and_its_exit_code_arrives(host: LabHost, tmp_path: Path, cod
     job = start(host, plan, secrets=SECRETS)
     seen = wait(host, job)
     assert (seen.state, seen.exit_code) == ("failed" if code else "succeeded", code)
-    assert "[rank0] token 6" in tasks_said(plan, job)
+    assert "token 6" in tasks_said(plan, job)
     assert [(one["fate"], one["exit_code"]) for one in attempts(plan)] == [("over", str(code))]
     assert not (Path(plan.job_dir) / "secrets.env").exists()
 
@@ -79,7 +79,7 @@ def test_term_is_handed_to_the_command(host: LabHost, slurm_lab_plain: SlurmLab,
     slurm_lab_plain.run("scancel", "--batch", "--signal=TERM", job.id)
     seen = wait(host, job)
     assert (seen.state, seen.exit_code) == ("failed", 5)
-    assert tasks_said(plan, job).splitlines().count("[rank0] heard") == 1
+    assert tasks_said(plan, job).splitlines().count("heard") == 1
     assert not (Path(plan.job_dir) / "secrets.env").exists()
 
 
@@ -125,7 +125,7 @@ def test_tasks_of_an_array_that_share_a_directory(host: LabHost, tmp_path: Path)
     assert [(one.state, one.exit_code) for one in seen] == [("succeeded", 0), ("failed", 3), ("failed", 6)]
     folder = Path(plan.job_dir)
     logs = "".join(file.read_text() for file in folder.glob("log-*.out"))
-    assert sorted(logs.splitlines()) == [f"[rank0] task {task} token 6" for task in range(3)]
+    assert sorted(logs.splitlines()) == [f"task {task} token 6" for task in range(3)]
     until(lambda: not (folder / "secrets.env").exists(), "the end of the secrets")
 
 
@@ -139,7 +139,7 @@ def test_tasks_of_an_array_that_have_directories_of_their_own(cluster, tmp_path:
     assert [record["handle"]["id"] for record in records] == [f"{array}_{task}" for task in range(2)]
     assert [ended(record) for record in records] == [("succeeded", 0), ("failed", 4)]
     for task, record in enumerate(records):
-        assert f"[rank0] task {task}: {4 * task}, token 19\n" in cluster("jobs", "logs", record["name"]).out
+        assert f"task {task}: {4 * task}, token 19\n" in cluster("jobs", "logs", record["name"]).out
     assert not list((cluster.top / "jobs").rglob("secrets.env"))
 
 

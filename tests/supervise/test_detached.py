@@ -81,7 +81,7 @@ def test_it_returns_at_once_and_the_job_goes_on(box):
     box.go(3)
     record = box.ended(name)
     assert (record.state, record.exit_code) == ("failed", 3)
-    assert box.log(name).splitlines()[-1] == "[rank0] over"
+    assert box.log(name).splitlines()[-1] == "over"
 
 
 def test_what_is_said_names_the_job_and_how_to_go_on(box):

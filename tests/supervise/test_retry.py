@@ -39,7 +39,7 @@ def test_the_recipe_as_it_was(project, nemotron_process, store):
     assert done.code == 4, done.err
     assert again.name != first.name
     assert again.retry_of == first.name
-    assert log(store, again.name) == "[rank0] one ['a b'] first\n"
+    assert log(store, again.name) == "one ['a b'] first\n"
 
 
 def test_the_package_as_it_was(project, nemotron_process, store):

@@ -18,12 +18,12 @@ nemotron_end() {
   exit "$1"
 }
 
-# Puts the rank before every line, and hides the values of secrets as they are.
+# Hides the values of secrets as they are, and puts the rank before lines that look like ours.
 nemotron_pass() {
   trap '' TERM INT HUP USR1 USR2
   while IFS= read -r line || [ -n "$line" ]; do
     for name in $nemotron_hidden; do [ "${#name}" -lt 6 ] || [ -z "${!name-}" ] || line=${line//"${!name}"/******}; done
-    printf '[rank0] %s\n' "$line" || :
+    [[ $line != nemotron* ]] || line="[rank0] $line"; printf '%s\n' "$line" || :
   done
 }
 

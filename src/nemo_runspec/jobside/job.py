@@ -89,6 +89,10 @@ class JobTask:
         """The name of this task's record."""
         return "node-%d" % self.node if self.local == 0 else "node-%d.%d" % (self.node, self.local)
 
+    def tag(self, rank: int) -> str:
+        """What comes before the lines of a rank: its number, where the job has more than one rank in all."""
+        return "" if self.nodes == self.tasks == self.ranks == 1 else "[rank%d] " % rank
+
     @property
     def first_rank(self) -> int:
         """The number of this task's first rank."""

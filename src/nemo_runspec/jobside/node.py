@@ -97,7 +97,8 @@ class NodeRun:
         environment = variables(job, self.status, {**given, **met})
         rank = None
         if job.launch != "torchrun":
-            rank = self._rank = RankRun(self.status, job.first_rank, hidden_values(job.hidden, environment))
+            first, hidden = job.first_rank, hidden_values(job.hidden, environment)
+            rank = self._rank = RankRun(self.status, first, job.tag(first), hidden)
         shell = self._set_up(environment, rank)
         self.oom_kills.follow(shell.child.pid)  # startup commands may have gone into another control group
         self.phase = "command"

@@ -1,4 +1,5 @@
-"""A rank's output on its way to the log: behind the number of its rank, without secrets, counted."""
+"""A rank's output on its way to the log: behind the number of its rank where there are several, without secrets,
+counted."""
 
 import _thread
 import fcntl
@@ -15,6 +16,8 @@ if MYPY:
 
 READ = 128 << 10
 """Bytes that are taken at once, into a buffer that stays: new memory for each piece would be asked of the kernel."""
+OURS = b"nemotron"
+"""How lines begin by which the job's side speaks, to a person and to whoever reads the log (`script/pod_marker.py`)."""
 _PIPE = 1 << 20
 """Bytes that the command can be ahead, and we of the reader."""
 _LONGEST = 1 << 20
@@ -35,7 +38,8 @@ class RankOutput:
     on, whether it could be written or not; `lost` the lines that could not.
 
     Args:
-        source: the pipe's end, which is closed here. `tag`: what comes before every line.
+        source: the pipe's end, which is closed here. `tag`: what comes before every line; '' for nothing, but before
+            lines that look like ours (`OURS`), which no job can say.
         hidden: the values of secrets.
     """
 
@@ -147,11 +151,15 @@ class RankOutput:
         lines = _lines(self._hide(block))
         if not lines:
             return
-        text = lines.replace(b"\n", b"\n" + self._tag)
-        count = (len(text) - len(lines)) // len(self._tag)
+        if self._tag:
+            text = lines.replace(b"\n", b"\n" + self._tag)
+            count = (len(text) - len(lines)) // len(self._tag)
+        else:
+            text = _disowned(lines)
+            count = lines_in(text)
         self.lines += count
         self.size += len(text)
-        if not self._write_together(memoryview(text)[: -len(self._tag)]):
+        if not self._write_together(memoryview(text)[: len(text) - len(self._tag)]):
             self.lost += count
 
     def _write_together(self, text: memoryview) -> bool:
@@ -215,6 +223,13 @@ def _lines(block: bytes) -> bytes:
     *rows, rest = (row.split(b"\r") for row in block.replace(b"\r\n", b"\n").split(b"\n"))
     kept = [part for row in rows for part in (*filter(None, row[:-1]), row[-1])]
     return b"".join(part + b"\n" for part in (*kept, *filter(None, rest)))
+
+
+def _disowned(lines: bytes) -> bytes:
+    """Lines of the only rank: those that look like ours have its number before them."""
+    if OURS not in lines:
+        return lines
+    return (b"\n" + lines).replace(b"\n" + OURS, b"\n[rank0] " + OURS)[1:]
 
 
 def _forms_of(values: "Sequence[bytes]") -> "List[bytes]":

@@ -32,15 +32,15 @@ class RankRun:
     """One rank's output and record. `stopped`: whether its launcher has ended it, because another rank had failed.
 
     Args:
-        number: among all of the job's. `hidden`: the values of secrets.
+        number: among all of the job's. `tag`: what comes before its lines. `hidden`: the values of secrets.
     """
 
-    def __init__(self, status: Folder, number: int, hidden: "List[bytes]") -> None:
+    def __init__(self, status: Folder, number: int, tag: str, hidden: "List[bytes]") -> None:
         self.number = number
         self.stopped = False
         self._status = status
         source, self.pipe = os.pipe()
-        self._output = RankOutput(source, "[rank%d] " % number, hidden)
+        self._output = RankOutput(source, tag, hidden)
 
     def listen(self) -> None:
         """Starts to pass its output on."""
@@ -81,7 +81,7 @@ def supervise(job: "JobTask", script: str) -> int:
     """Runs the command of one rank that torchrun has started; its exit code."""
     number = int(os.environ["RANK"])
     status, gates = Folder(job.status), Folder(job.gates)
-    rank = RankRun(status, number, hidden_values(job.hidden, dict(os.environ)))
+    rank = RankRun(status, number, job.tag(number), hidden_values(job.hidden, dict(os.environ)))
     mine = {"pid": os.getpid(), "started": processes.started(os.getpid())}
     child = processes.start(["bash", script, "--command"], dict(os.environ), {OUTPUT: rank.pipe})
     os.close(rank.pipe)

@@ -13,22 +13,27 @@ from nemo_runspec.jobside.signals import ABRT, KILL
 
 MYPY = False
 if MYPY:
-    from typing import List, Sequence
+    from typing import Callable, List, Sequence
 
 _SECONDS = 15.0
 _LAST_WORDS = 3.0
 
 
-def show(pids: "Sequence[int]") -> None:
-    """Writes the stacks of these processes to the log, all taken at the same time."""
+def show(pids: "Sequence[int]", tag: "Callable[[int], str]") -> None:
+    """Writes the stacks of these processes to the log, all taken at the same time.
+
+    Args:
+        tag: what comes before the lines of a rank.
+    """
     asked = {pid: _ask(pid) for pid in pids if _is_users_python(pid)}
     until = time.monotonic() + _SECONDS
     left = []
     for pid, process in asked.items():
         said = process.answer(until) if process else b""
         if said:
-            tag = b"[rank%s] " % processes.environment_of(pid).get("RANK", "0").encode()
-            os.write(2, b"".join(tag + line + b"\n" for line in said.splitlines()))
+            rank = processes.environment_of(pid).get("RANK", "0")
+            before = tag(int(rank) if rank.isdigit() else 0).encode()
+            os.write(2, b"".join(before + line + b"\n" for line in said.splitlines()))
         else:
             left.append(pid)
     _abort(left)

@@ -119,7 +119,7 @@ class Stall:
         self._processes = processes.tree(self._child.pid)
         reason = self._gates.folder.read("stalled").get("reason", "")
         say("node %d: %s: it is ended; its processes' stacks:" % (self._job.node, reason))
-        stacks.show(self._processes)
+        stacks.show(self._processes, self._job.tag)
         self._together("stacked")
         self._child.send(TERM)
         self._kill_at = time.monotonic() + _GRACE

@@ -1,6 +1,7 @@
 """What a pod says with its last lines (`jobside/pod/ending.py`): how its node ended, what was made, its last metrics.
 
-The lines stand alone and begin with their word. What a rank writes has `[rankN] ` before it, so no job can say them.
+The lines stand alone and begin with their word. What a rank writes that begins so has `[rankN] ` before it
+(`jobside/output.py`), so no job can say them.
 """
 
 from __future__ import annotations

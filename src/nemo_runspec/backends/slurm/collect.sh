@@ -21,6 +21,7 @@ show_lost() {
   for file in "${files[@]}"; do there=$((there + $(stat -Lc %s -- "$file"))) || return 0; done
   [ "${#files[@]}" -gt 0 ] && [ "$there" -lt "$2" ] || return 0
   there=$(cat -- "${files[@]}" | grep -a -c '^\[rank')
+  [ "$there" -gt 0 ] || there=$(cat -- "${files[@]}" | grep -a -c -v '^nemotron') # of one rank alone, which has no number
   [ "$there" -ge "$1" ] || printf 'lost\037%s\n' "$(($1 - there))"
 }
 

@@ -219,8 +219,10 @@ def test_the_newest_lines_and_how_many_more(store, nemotron):
 
 
 def test_completion_offers_sweeps(store):
+    from nemotron.cli.click import Context, TyperCommand
     from nemotron.cli.commands.jobs import complete
 
     going(store, None)
-    assert complete.jobs_and_groups(None, None, "sweep") == [NAME]
-    assert complete.jobs(None, None, "sweep") == []
+    shown = Context(TyperCommand("show"), info_name="show")
+    assert [item.value for item in complete.jobs_and_groups(shown, None, "sweep")] == [NAME]
+    assert complete.jobs(shown, None, "sweep") == []

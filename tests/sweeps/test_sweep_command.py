@@ -266,7 +266,7 @@ def test_it_can_be_shown_again(trains, nemotron_process, capsys):
     assert print_group(name, sort="lr") == 0
     rows = [row.split() for row in capsys.readouterr().out.splitlines() if " succeeded  " in row]
     assert [next(word for word in row if word.startswith("0.0")) for row in rows] == ["0.0001", "0.001", "0.01"]
-    print_group(name[:-3], as_json=True)
+    print_group(name[:-3], form="json")
     data = json.loads(capsys.readouterr().out)
     assert (data["metric"], [m["index"] for m in data["members"]]) == ("val_loss", [0, 1, 2])
     assert data["argv"][1:] == [*TRAIN, "-m", "lr=1e-3,1e-2,1e-4"]

@@ -24,7 +24,7 @@ from nemo_runspec.backends.docker.container import noted_place
 from nemo_runspec.backends.docker.images import ensure_image
 from nemo_runspec.backends.docker.networks import drop_network, ensure_network
 from nemo_runspec.backends.docker.render import render
-from nemo_runspec.backends.docker.work import ContainerWork
+from nemo_runspec.backends.docker.work import ContainerWork, cause_of
 from nemo_runspec.backends.docker.worker import DockerWorker
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -296,3 +296,12 @@ def test_a_digest_names_an_image_that_is_here(make_plan, engine):
     work = started(replace(plan))
     assert finished(work)[0] == 0
     work.close()
+
+
+def test_a_container_that_a_signal_has_ended_before_its_script_says_so():
+    """In the milliseconds before bash has read its first line."""
+    known = {"State": {"ExitCode": 129}, "HostConfig": {}}
+    assert (
+        cause_of(known, 129, None, begun=False) == "signal 1 (SIGHUP) ended the container before the job script began"
+    )
+    assert "the image needs bash" in cause_of(known, 127, None, begun=False)

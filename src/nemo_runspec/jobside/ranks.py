@@ -18,7 +18,7 @@ if MYPY:
 _BEGINS = 5.0
 """Seconds that a stop waits for ranks, which know better what to do about it than a launcher that still starts."""
 
-_CLOSING = 5.0
+_CLOSING = 15.0
 """Seconds that a launcher has to close down once its ranks have ended: a stop that comes then has nobody to tell."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,10 +18,13 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.records.absence import BELIEVED, counted, is_believed
 from nemo_runspec.records.lifecycle import Absence, Launcher
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import NodeMarker, decisive, read_markers
+from nemo_runspec.script.markers import NodeMarker, decisive, read_markers, signal_name
 
 KILLED = 137
 """The exit status of a process that was killed, as shells write it: 128 + 9."""
+
+_TOLD = (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
+"""What may end a container in the milliseconds before its shell keeps it for the job."""
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _LOOKS = 3
@@ -220,6 +224,8 @@ def cause_of(known: Mapping[str, Any], status: int, marker: NodeMarker | None, *
         )
     if begun:
         return ""
+    if status - 128 in _TOLD:
+        return f"signal {signal_name(status - 128)} ended the container before the job script began"
     return (
         f"the job script did not begin (exit code {status}){_said(state)}: the image needs bash and coreutils, and its "
         "user must be able to read the job's files"

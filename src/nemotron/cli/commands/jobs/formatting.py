@@ -198,18 +198,18 @@ def seconds(elapsed: float | None) -> str:
 
 
 def progress_said(record: JobRecord, folder: Path) -> str:
-    """`step 150/39,735 (0.4 %), loss 1.52, about 3:20:01 left`, as far as it is known here."""
+    """`15 %, ~3 h 5 min left, loss 1.52, step 150/1,000`, as far as it is known here; what matters less may be cut."""
     from nemo_runspec.records.progress import known_progress
 
     progress = known_progress(record, folder)
     if progress is None:
         return ""
     step, total, left = progress.step, progress.total, progress.left
-    of = f"/{total:,.0f} ({100 * (step or 0) / total:.{0 if (step or 0) >= total else 1}f} %)" if total else ""
     told = (
-        "" if step is None else f"step {step:,.0f}{of}",
+        f"{100 * step / total:.0f} %" if step is not None and total else "",
+        "" if left is None else f"~{span(left)} left",
         "" if progress.loss is None else f"loss {progress.loss:.4g}",
-        "" if left is None else f"about {seconds(left)} left",
+        "" if step is None else f"step {step:,.0f}{f'/{total:,.0f}' if total else ''}",
     )
     return ", ".join(filter(None, told))
 

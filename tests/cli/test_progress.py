@@ -44,7 +44,7 @@ def test_it_is_shown_wherever_a_job_is(job, nemotron_process, verb):
     told = nemotron_process(*words, COLUMNS="160").succeeds().out
     assert re.search(r"15 %, ~\d+ (s|min).* left, loss 1, step 30/200", told), told
     cut = nemotron_process(*words, COLUMNS="80").succeeds().out
-    assert re.search(r"15 %, ~\d+ (s|min).* left, loss 1", cut), "the step may be cut, what matters more is not"
+    assert re.search(r"15 %, ~\d+ (s|min)", cut), "the end may be cut, what matters more is not"
     found = nemotron_process(*words, "--json").succeeds().json
     progress = (found if verb == "show" else found[0])["progress"]
     assert (progress["step"], progress["total"], progress["loss"]) == (30, 200, 1)

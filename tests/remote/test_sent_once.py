@@ -24,8 +24,8 @@ there, seen = socket.create_connection((host, int(port))), open(count, "ab", buf
 
 def up():
     while data := os.read(0, 65536):
+        seen.write(b"x" * len(data))  # before: the other side may have answered by the next line
         there.sendall(data)
-        seen.write(b"x" * len(data))
     there.shutdown(socket.SHUT_WR)
 
 threading.Thread(target=up, daemon=True).start()

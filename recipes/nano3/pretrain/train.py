@@ -16,7 +16,7 @@
 # description = "Pretrain Nemotron 3 Nano: at full size with Megatron-Bridge, or tiny on two processor cores."
 # kind = "train"
 # image = "nvcr.io/nvidia/nemo:25.11.nemotron_3_nano"
-# download = "about 310 MB with the CPU build of torch; several GB with the CUDA build"
+# download = "about 270 MB with the CPU build of torch; several GB with the CUDA build"
 #
 # [tool.runspec.run]
 # launch = "torchrun"

@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 import lab_docker
 import pytest
 from labs.lepton.lab import LeptonLab
-from labs.pods import Pods, needs_mounts
+from labs.pods import Pods, descendants, hears, needs_mounts
 from labs.runai.server import RunaiLab
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
@@ -149,17 +149,21 @@ def _docker(request: pytest.FixtureRequest, project: Project) -> Setting:
         return processes_of(folder) + [str(c["Names"]) for c in _containers(engine, name)] + networks
 
     def tell(name: str, folder: Path, word: str) -> bool:
-        """`docker kill --signal`."""
+        """`docker kill --signal`, which only a shell that has begun can keep for the job: `docker-init` has no word."""
         from docker.errors import APIError
 
         client = engine.client()
         try:
+            init = client.inspect_container(name)["State"]["Pid"]
+            heard = (
+                any(hears(pid, getattr(signal, f"SIG{word}")) for pid in list(descendants(init))[1:]) if init else False
+            )
             client.kill(name, f"SIG{word}")
         except APIError:
             return False
         finally:
             client.close()
-        return True
+        return heard
 
     profile = f'executor = "docker"\ncontainer_image = "{lab_docker.BASE}"'
     return Setting(profile, {"DOCKER_HOST": engine.host}, view, leftovers, signals=signals_by(tell))

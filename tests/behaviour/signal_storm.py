@@ -4,8 +4,9 @@ One moment is one job, really run; its seed says what is sent, and when between 
 after the command's end. Half of the commands go on until they have heard all; the others end meanwhile.
 
 What no program can hear is named, and counted as `excused`: what Slurm tells a batch script before its `setup_lines`
-(it loses it, or USR1 ends it), and what the kernel drops as process 1 of a pod does nothing about it yet, which is
-looked at as it is sent. Such a job must still tell the truth of its end, and leave nothing.
+(it loses it, or USR1 ends it), and what comes to a container in which no process catches or blocks it yet, which is
+looked at as it is sent: the kernel drops it, or it ends what was about to begin. Such a job must still tell the
+truth of its end, and leave nothing.
 """
 
 from __future__ import annotations
@@ -335,9 +336,10 @@ def _was_ended(seen: Seen) -> bool:
         return False
     sent, code = [act.signal for act in seen.acts], seen.shown["exit_code"]
     if code == 128 + signal.SIGUSR1 and "USR1" in sent:
-        if seen.rig != "slurm" or seen.record:
+        heard = any(act.taken for act in seen.acts if act.word == "USR1")
+        if seen.record or (heard and seen.rig != "slurm"):
             return False  # the job side was there: a command that starts must not be told it
-        seen.excused.add("ended by USR1 before setup_lines")
+        seen.excused.add("ended by USR1 before the job side")
         return True
     if "INT" in sent and code == 1 and seen.record.get("phase") == "command":
         return True  # of a KeyboardInterrupt while Python starts

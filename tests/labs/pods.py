@@ -105,12 +105,7 @@ class Pod:
 
     def hears(self, number: int) -> bool:
         """Whether process 1 catches or blocks a signal now: the kernel drops any other that is sent to it."""
-        try:
-            status = Path(f"/proc/{self.pids[0]}/status").read_text()
-        except (OSError, IndexError):
-            return False
-        masks = re.findall(r"^Sig(?:Blk|Cgt):\s*(\w+)", status, re.MULTILINE)
-        return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+        return any(hears(pid, number) for pid in self.pids[:1])
 
     def stop(self, grace: float = 10) -> int:
         """Asks it to end (TERM to process 1), and kills it after this many seconds; its exit code."""
@@ -226,6 +221,16 @@ class Pods:
     def _folder(self, name: str) -> Path:
         self.root.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=re.sub(r"\W", "-", name)[:40] + ".", dir=self.root))
+
+
+def hears(pid: int, number: int) -> bool:
+    """Whether a process catches or blocks a signal now."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    masks = re.findall(r"^Sig(?:Blk|Cgt):\s*(\w+)", status, re.MULTILINE)
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
 
 def stop_together(pods: Iterable[Pod], grace: float) -> None:

@@ -24,7 +24,7 @@ PROFILES: dict[str, dict[str, Any]] = {
     "docker": {"container_image": "img"},
     "slurm": {"container_image": "img", "remote_job_dir": "/lustre/run"},
     "lepton": {
-        "container_image": "img", "nemo_run_dir": "/data/run", "resource_shape": "gpu.8xh100-sxm", "node_group": "g",
+        "container_image": "img", "nemo_run_dir": "/data/run", "resource_shape": "cpu.large", "node_group": "g",
         "mounts": [VOLUME],
     },
     "dgxcloud": {

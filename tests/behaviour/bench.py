@@ -81,7 +81,7 @@ class Ended:
 
     def _told(self, rank: int) -> dict[str, Any]:
         said: dict[str, Any] = {}
-        for line in lines_of(rank, self.out):
+        for line in lines_of(rank, self.out, self.nodes):
             if line.startswith("TOLD "):
                 said |= json.loads(line.removeprefix("TOLD "))
         assert said, (rank, self.code, self.out, self.err)
@@ -183,7 +183,9 @@ class Bench:
         """The job's log once each node has a line with the text in it."""
 
         def there(log: str) -> bool:
-            return all(any(text in line for line in lines_of(rank, log)) for rank in range(self.rig.nodes))
+            return all(
+                any(text in line for line in lines_of(rank, log, self.rig.nodes)) for rank in range(self.rig.nodes)
+            )
 
         return until(lambda: self.nemotron("jobs", "logs", name).out, repr(text), there, 300)
 

@@ -23,6 +23,8 @@ class Code(str, Enum):
     """SSH: the key to be let in with is not on this machine; nobody was asked."""
     CREDENTIALS = "credentials"
     """A platform does not accept who we say we are."""
+    UNKNOWN_KEY = "unknown key"
+    """A key that there is not; what it was meant to be, and so whether its value is a secret, is not known."""
     NOT_SUBMITTED = "not submitted"
     """It says already that nothing was submitted."""
 

@@ -37,10 +37,10 @@ TELL = """
 
 
 def lines_of(rank: int, output: str, nodes: int) -> list[str]:
-    """One node's lines of a job's output, in their order and without the prefix of its rank; alone it has none."""
-    if nodes == 1:
-        return [line for line in output.removesuffix("\n").split("\n") if output and not line.startswith("nemotron")]
+    """One node's lines of a job's output, in their order and without the prefix of its rank; an only rank has none."""
     prefix = f"[rank{rank}] "
+    if nodes == 1 and f"\n{prefix}" not in f"\n{output}":
+        return [line for line in output.removesuffix("\n").split("\n") if output and not line.startswith("nemotron")]
     return [line.removeprefix(prefix) for line in output.split("\n") if line.startswith(prefix)]
 
 

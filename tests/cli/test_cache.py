@@ -59,7 +59,7 @@ def test_what_a_living_job_needs_stays_until_it_has_ended(project: Project) -> N
     from local.test_envs import make_wheel
 
     make_wheel(project.folder / "wheels")
-    child = start(project, "held", PIP_FIND_LINKS=str(project.folder / "wheels"), UV_NO_INDEX="1")
+    child = start(project, "held", UV_FIND_LINKS=str(project.folder / "wheels"), UV_NO_INDEX="1")
     jobs = JobStore(project.state / "jobs")
     until(lambda: [each for each in jobs.list() if each.state == "running"], "the job")
     [entry] = kept(project).values()

@@ -78,6 +78,8 @@ def test_screens(project, nemotron_process, terminal, words, columns):
     assert max(map(len, seen.splitlines())) <= columns
     longest = columns - 2 - HANG
     whole = {word for word in elsewhere.split() if len(word) <= longest}
+    if words[0] == "doctor":  # the room that is left, and such, is another each time
+        whole = {word for word in whole if word.isalpha()}
     assert whole <= set(seen.split())
     if words[0] != "doctor":
         assert sorted("".join(seen.split())) == sorted("".join(elsewhere.split()))

@@ -80,7 +80,7 @@ def test_on_a_terminal_a_line_lives_until_there_is_something_else(project: Proje
     make_wheel(project.folder / "wheels")
     header = '# /// script\n# dependencies = ["nemotron_test_wheel"]\n# ///\n'
     project.write("train.py", header + "import time\nprint('begun', flush=True)\ntime.sleep(3)\nprint('done')\n")
-    said = seen(project, "run", "./train.py", PIP_FIND_LINKS="wheels", UV_NO_INDEX="1")
+    said = seen(project, "run", "./train.py", UV_FIND_LINKS="wheels", UV_NO_INDEX="1")
     assert "\r\x1b[K⠙ resolving what to install  0 s" in said
     assert "\r\x1b[Kmaking the recipe's Python environment, once: 1 package" in said
     assert "running  2 s\r\x1b[K" in said

@@ -427,6 +427,20 @@ def test_a_secret_that_stands_in_the_file_is_not_repeated(nemotron, project):
     assert "12345678" not in outcome.err + nemotron("env", "check", "--json").out
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ('client_sceret = "s3cr3t"', "client_sceret = ******"), ('whatever = "s3cr3t"', "whatever = ******"),
+        ('env_vars = { API_TOKEN = ["s3cr3t"] }', "env_vars = ******"), ('acount = "mine"', 'acount = "mine"'),
+    ],
+)  # fmt: skip
+def test_nor_is_what_may_be_one(nemotron, project, line, shown):
+    project.write("env.toml", f'[b]\nexecutor = "dgxcloud"\n{line}\n[c]\nexecutor = "slurm"\n{line}\n')
+    errors = nemotron("env", "check").err
+    assert shown in errors
+    assert "s3cr3t" not in errors
+
+
 def test_profiles_are_counted(nemotron, project):
     project.write("env.toml", '[p]\nexecutor = "slurm"\ntime = 5.5\nqos = 1\n[a]\nextends = "p"\n[b]\n')
     assert nemotron("env", "check").out == "env.toml: 2 of 3 profiles wrong: p, a\n"

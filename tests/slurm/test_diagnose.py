@@ -108,7 +108,7 @@ EXPECTED = {
         "",
         "the stacks",
     ),
-    "gave-up": ("user code", "rank 0 gave up: data_dir", "error: data_dir /nowhere holds no whole dataset", "to mend"),
+    "gave-up": ("user code", "gave up: data_dir", "error: data_dir /nowhere holds no whole dataset", "to mend"),
     "silent": ("", "rank 0 ended with exit code 3; what it wrote last may say why", "step 1 / the end", "--platform"),
 }
 

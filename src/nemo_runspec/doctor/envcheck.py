@@ -65,15 +65,23 @@ def place_in(env: EnvFile, error: UserError) -> tuple[int, int] | None:
     return None
 
 
+_KEY = re.compile(r"""([\w.-]+)["']?\s*=""")
+_REFERENCE = re.compile(r"""\s*["']\$\{[^{},]*(?:,(?:'')?)?\}["']\s*""")
+
+
 def line_of(env: EnvFile, error: UserError) -> str:
-    """The line of the file that an error is in; '' where it has none, or is about a secret written there."""
+    """The line of the file that an error is in, without a value that is or may be a secret; '' where it has none.
+
+    A key that nobody knows may be that of a secret, unless it is clear which one was meant; a table may hold one.
+    """
     place = place_in(env, error)
     if place is None:
         return ""
     line = env.files[place[0]].text[place[1] - 1].strip()
     key, equals, value = line.partition("=")
-    hidden = equals and is_secret_name(key.strip()) and "${" not in value
-    return f"{key}= {HIDDEN}" if hidden else line
+    names = [*_KEY.findall(line), error.key]
+    secret = any(map(is_secret_name, names)) or (error.code is Code.UNKNOWN_KEY and not error.key)
+    return f"{key}= {HIDDEN}" if equals and secret and not _REFERENCE.fullmatch(value) else line
 
 
 def _problems_of(env: EnvFile, name: str, root: Any, *, parent: bool) -> tuple[list[UserError], tuple[str, ...]]:

@@ -255,7 +255,7 @@ def _foreign(env: EnvFile, section: str, key: str, fields: FieldSet) -> tuple[li
     known = [*fields.spellings, "extends"]
     remedy = did_you_mean(key, known) or f"keys of executor '{fields.executor}': nemotron env fields {fields.executor}"
     meant = fields.canonical(suggest(key, known) or "") or ""
-    return [UserError(f"unknown key '{key}'", where=where, remedy=remedy, key=meant)], []
+    return [UserError(f"unknown key '{key}'", where=where, remedy=remedy, key=meant, code=Code.UNKNOWN_KEY)], []
 
 
 def _twice(env: EnvFile, section: str, key: str, name: str) -> UserError:
@@ -326,7 +326,7 @@ def _system_key(env: EnvFile, section: str, fields: Mapping[str, Field], key: st
     where = env.where(section, key)
     if key not in fields:
         remedy = did_you_mean(key, fields) or f"keys of [{section}]: {', '.join(fields)}"
-        yield UserError(f"unknown key '{key}' in [{section}]", where=where, remedy=remedy)
+        yield UserError(f"unknown key '{key}' in [{section}]", where=where, remedy=remedy, code=Code.UNKNOWN_KEY)
         return
     message = problem_with(fields[key], value)
     if message:

@@ -10,6 +10,8 @@ from support import HEADER, start
 from terminals import in_terminal
 from waiting import line_of, until
 
+from nemo_runspec.records import JobStore
+
 BODY = """\
 import json, os, sys, time
 with open(os.environ["NEMOTRON_METRICS_FILE"], "a") as metrics:
@@ -25,6 +27,8 @@ sys.exit(5)
 def has_written(project, name):
     file = project.state / "jobs" / name / "metrics.jsonl"
     until(lambda: file.is_file() and file.read_text().count("\n") == 2, "its metrics")
+    store = JobStore(project.state / "jobs")  # that it runs may be written down later than its first line
+    until(lambda: store.by_name(name).state, name, lambda state: state == "running")
 
 
 @pytest.fixture

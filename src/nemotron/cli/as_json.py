@@ -65,12 +65,7 @@ def run_job(run: Callable[[Caller], int], *, as_json: bool) -> int:
         return run(caller())
     from nemo_runspec.runner.client import Caller
 
-    with _only_json() as lines:
-        console = _JobConsole(lines)
-        code = run(Caller(sys.argv, console, attached=True))
-        if console.attached:
-            lines.ended(code)
-        return code
+    return _run_with(_JobConsole, lambda console: run(Caller(sys.argv, console, attached=True)))
 
 
 def run_sweep(run: Callable[[SweepCaller], int], *, as_json: bool) -> int:
@@ -81,9 +76,14 @@ def run_sweep(run: Callable[[SweepCaller], int], *, as_json: bool) -> int:
         return run(sweep_caller())
     from nemo_runspec.sweeps.console import SweepCaller
 
+    return _run_with(_sweep_console, lambda console: run(SweepCaller(sys.argv, console, attached=True)))
+
+
+def _run_with(make: Callable[[_Lines], Any], run: Callable[[Any], int]) -> int:
+    """Runs with a console that writes lines of JSON; the exit code, told too where this process has stayed."""
     with _only_json() as lines:
-        console = _sweep_console(lines)
-        code = run(SweepCaller(sys.argv, console, attached=True))
+        console = make(lines)
+        code = run(console)
         if console.attached:
             lines.ended(code)
         return code

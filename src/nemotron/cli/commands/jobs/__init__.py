@@ -130,6 +130,17 @@ def make(help_text: str) -> Command:
     return group(
         "jobs",
         help_text,
+        *_looking(),
+        *_following(as_json),
+        *_ending_jobs(as_json),
+        *_reaching(as_json),
+        _removal(as_json),
+    )
+
+
+def _looking() -> tuple[Command, ...]:
+    """How jobs are, and were."""
+    return (
         command(
             "list", _LIST, selecting(formed(listing.call)), *conditions(), *_amount(), sort_option(), *output_options()
         ),
@@ -161,6 +172,12 @@ def make(help_text: str) -> Command:
             *conditions(),
             *output_options(),
         ),
+    )
+
+
+def _following(as_json: Parameter) -> tuple[Command, ...]:
+    """What one says, and why."""
+    return (
         command("logs", _LOGS, logs.call, _job(), _follow(), _number("--tail", "Only the last N lines."), _platform()),
         command(
             "wait",
@@ -173,6 +190,12 @@ def make(help_text: str) -> Command:
         command("events", _EVENTS, cloud.events, _job(), as_json),
         command("replicas", _REPLICAS, cloud.replicas, _job(), as_json),
         command("diagnose", _DIAGNOSE, cloud.diagnose, _job(), as_json),
+    )
+
+
+def _ending_jobs(as_json: Parameter) -> tuple[Command, ...]:
+    """What ends jobs, or begins them again."""
+    return (
         command("stop", _STOP, selecting(act.stop), *_ending(), as_json),
         command("cancel", _CANCEL, selecting(act.cancel), *_ending(), as_json),
         command(
@@ -183,6 +206,12 @@ def make(help_text: str) -> Command:
             yes(),
             as_json,
         ),
+    )
+
+
+def _reaching(as_json: Parameter) -> tuple[Command, ...]:
+    """Ways to a job's node and files."""
+    return (
         command(
             "ssh", _SSH, remote.ssh, _job(), option("--node", "The node, as the scheduler names it.", value="NODE")
         ),
@@ -204,8 +233,11 @@ def make(help_text: str) -> Command:
             argument("ports", "PORT of the job's node, or PORT-HERE:PORT-THERE, such as 8265 or 9000:8265."),
             option("--node", "The node, as the scheduler names it; by default the first.", value="NODE"),
         ),
-        command("rm", _RM, selecting(remove.call), _jobs(required=False), *_rm_options(), *conditions(), as_json),
     )
+
+
+def _removal(as_json: Parameter) -> Command:
+    return command("rm", _RM, selecting(remove.call), _jobs(required=False), *_rm_options(), *conditions(), as_json)
 
 
 def _job() -> Parameter:

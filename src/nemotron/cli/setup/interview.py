@@ -126,7 +126,7 @@ def _problem(question: SetupQuestion, answer: str) -> str:
         return f"there is a '{answer}' already"
     values = [choice.value for choice in question.choices]
     if question.closed and answer not in values:
-        return did_you_mean(answer, values) or f"one of {', '.join(values)}, not '{answer}'"
+        return did_you_mean(answer, values) or f"'{answer}' is none of {', '.join(values)}"
     if question.number and not answer.isdecimal():
         return f"a whole number is needed, not '{answer}'"
     return ""

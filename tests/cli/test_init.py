@@ -158,7 +158,7 @@ def answered(fresh):
 def test_questions_at_a_terminal(fresh, answered):
     code, screen = answered("nowhere", "2", "ubuntu:24.04", "", DOCKER_HOST="unix:///nonexistent/docker.sock")
     assert code == 0, screen
-    assert "one of local, docker, slurm, dgxcloud, lepton, not 'nowhere'" in screen, "it is asked again"
+    assert "'nowhere' is none of local, docker, slurm, dgxcloud, lepton" in screen, "it is asked again"
     assert "Docker was not asked: no Docker engine answers at /nonexistent/docker.sock" in screen
     assert fresh.env_file.read_text().endswith('[docker]\nexecutor = "docker"\ncontainer_image = "ubuntu:24.04"\n')
     lines = re.split(r"\n|\[.*?\]: |\): ", screen)  # what is typed ahead ends no line

@@ -59,6 +59,13 @@ def cases(folder: Path) -> list[Case]:
         Case("nemotron --help", [*NEMOTRON, "--help"], APP, 1.25),
         Case("nemotron nano3 pretrain --help", [*PRETRAIN, "--help"], APP, 1.25),
         Case("nemotron list", [*NEMOTRON, "list"], APP, 1.0),
+        Case("nemotron steps list", [*NEMOTRON, "steps", "list"], "nemotron list", 1.2),
+        Case(
+            "nemotron steps list --produces …",
+            [*NEMOTRON, "steps", "list", "--produces", "checkpoint_hf"],
+            "nemotron list",
+            1.2,
+        ),
         Case(COMPOSE, [PYTHON, str(HERE / "compose.py")]),
         Case("nemotron nano3 pretrain … --dry-run", dry_run, COMPOSE, 1.0),
         Case("nemotron env check, 500 profiles, 50 deep", [*NEMOTRON, "env", "check", "many.toml"]),
@@ -77,7 +84,7 @@ def cases(folder: Path) -> list[Case]:
 def install_torchx(folder: Path) -> Path | None:
     """torchx in an environment of its own (NeMo-Run takes its `slurm` scheduler away); None where it cannot be had."""
     venv = folder / "torchx"
-    from nemo_runspec.envs import find_uv
+    from nemo_runspec.uv_process import find_uv
 
     uv = find_uv()
     made = subprocess.run([uv, "venv", "--quiet", "--python", PYTHON, str(venv)], check=False)

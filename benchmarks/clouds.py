@@ -1,7 +1,7 @@
-"""Jobs on clouds: a plan to a job id, the state of 1,000 jobs, a log that is fetched; requests are counted.
+"""Jobs on clouds: a plan to a job id, `jobs status` of 1,000 jobs, a log that is fetched; requests are counted.
 
-    uv run python benchmarks/clouds.py                 # as root; prints a table, exit code 1 where an aim is missed
-    uv run python benchmarks/clouds.py --megabytes 20 --rounds 3
+    uv run --group dev python benchmarks/clouds.py        # as root; prints a table, exit code 1 where an aim is missed
+    uv run --group dev python benchmarks/clouds.py --megabytes 20 --rounds 3
 
 Runs against the servers of the tests, which take no time of their own to speak of: a real platform adds its own for
 every request, so that their number is what counts.
@@ -25,13 +25,14 @@ from typing import Any
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "lepton"), str(TESTS / "dgxcloud")]
 
+from job_records import copies, record  # noqa: E402
 from labs.lepton.lab import LeptonLab  # noqa: E402
 from labs.runai.server import RunaiLab  # noqa: E402
 from labs.web import WebLab  # noqa: E402
-from lepton_jobs import api_of as lepton_api  # noqa: E402
 from lepton_jobs import planted  # noqa: E402
-from runai_workloads import api_of as runai_api  # noqa: E402
 from runai_workloads import handle, workload  # noqa: E402
+
+from nemo_runspec.records import JobStore  # noqa: E402
 
 SUBMISSION_AIM, STATUS_AIM, JOBS = 8, 5, 1000
 """Requests of a submission; of the state of so many jobs."""
@@ -55,7 +56,7 @@ line = ("x" * 91 + "\\n")
 whole = hashlib.sha256()
 for number in range(int(sys.argv[1]) * 10_000):
     text = f"{number:07} {line}".encode()
-    whole.update(b"[rank0] " + text)
+    whole.update(text)
     os.write(1, text)
 print(whole.hexdigest(), file=sys.stderr)
 """
@@ -89,13 +90,14 @@ Row = tuple[str, str, str, bool]
 
 @dataclass(frozen=True)
 class Cloud:
-    """One platform: its server, a project's `env.toml` and environment, and how 1,000 jobs are asked about."""
+    """One platform: its server, a project's `env.toml` and environment, and jobs that run there, by their handles."""
 
     name: str
+    executor: str
     labs: Sequence[WebLab]
     profile: str
     environment: Mapping[str, str]
-    look: Callable[[int], object]
+    running: Callable[[int], list[dict[str, Any]]]
 
     def requests(self) -> int:
         """How many the server has had."""
@@ -153,13 +155,18 @@ def bench_submission(cloud: Cloud, project: Project, rounds: int) -> list[Row]:
     ]
 
 
-def bench_status(cloud: Cloud, rounds: int) -> list[Row]:
-    """How 1,000 jobs are, in one process that has its connection."""
+def bench_status(cloud: Cloud, project: Project, rounds: int) -> list[Row]:
+    """How 1,000 jobs that run are: the whole command."""
+    profile = {"profile": "cloud", "env_file": str(project.folder / "env.toml")}
+    handles = [{**each, **profile} for each in cloud.running(JOBS)]
+    one = record("one-1123-aaaaaaaa", ("planned", "running"), executor=cloud.executor, handle=handles[0])
+    names = copies(JobStore(project.folder / "home" / "jobs"), one, handles)
+    project.nemotron("jobs", "status", *names)
     before = cloud.requests()
-    times = [seconds_of(lambda: cloud.status(JOBS)) for _ in range(rounds)]
+    times = [seconds_of(lambda: project.nemotron("jobs", "status", *names)) for _ in range(rounds)]
     requests = (cloud.requests() - before) / rounds
     return [
-        (f"{cloud.name}: state of {JOBS:,} jobs", f"{statistics.median(times):.2f} s", "", True),
+        (f"{cloud.name}: jobs status of {JOBS:,} jobs", f"{statistics.median(times):.2f} s", "", True),
         (f"{cloud.name}: its requests", f"{requests:g}", f"{STATUS_AIM}", requests <= STATUS_AIM),
     ]
 
@@ -179,32 +186,18 @@ def bench_log(cloud: Cloud, project: Project, megabytes: int) -> list[Row]:
 
 def lepton(lab: LeptonLab) -> Cloud:
     """The Lepton workspace."""
-    from nemo_runspec.backends.lepton.status import look
-
-    handles: list[Any] = []
-
-    def ask(count: int) -> object:
-        if not handles:
-            handles.extend(planted(lab, count, "Running"))
-        return look(lepton_api(lab), handles)
-
-    return Cloud("Lepton", [lab], LEPTON, lab.environment(), ask)
+    return Cloud("Lepton", "lepton", [lab], LEPTON, lab.environment(), lambda count: planted(lab, count, "Running"))
 
 
 def runai(lab: RunaiLab) -> Cloud:
     """The run:ai project."""
-    from nemo_runspec.backends.dgxcloud.status import look
 
-    handles: list[Any] = []
-
-    def ask(count: int) -> object:
-        if not handles:
-            made = [workload(lab, f"job-{n}", "Running") for n in range(count)]
-            handles.extend(handle(lab, item.name, id=item.id) for item in made)
-        return look(runai_api(lab), handles)
+    def running(count: int) -> list[dict[str, Any]]:
+        made = [workload(lab, f"job-{n}", "Running") for n in range(count)]
+        return [handle(lab, item.name, id=item.id) for item in made]
 
     environment = {"RUNAI_CLIENT_SECRET": lab.client_secret}
-    return Cloud("DGX Cloud", [lab, lab.kube], RUNAI.format(lab=lab), environment, ask)
+    return Cloud("DGX Cloud", "dgxcloud", [lab, lab.kube], RUNAI.format(lab=lab), environment, running)
 
 
 def main() -> int:
@@ -222,7 +215,7 @@ def main() -> int:
                 project = Project(cloud, scratch / f"{cloud.name} project")
                 rows += bench_submission(cloud, project, options.rounds)
                 rows += bench_log(cloud, project, options.megabytes)
-                rows += bench_status(cloud, options.rounds)
+                rows += bench_status(cloud, project, options.rounds)
         finally:
             for lab in labs:
                 lab.close()

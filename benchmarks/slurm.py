@@ -1,7 +1,7 @@
-"""The errands on a Slurm cluster: a plan to a job id, the state of 1,000 jobs, a log that grows, an array of 1,000.
+"""The errands on a Slurm cluster: a plan to a job id, `jobs status` of 1,000 jobs, a log that grows, an array of 1,000.
 
-    uv run python benchmarks/slurm.py                  # prints a table, exit code 1 where an aim is missed
-    uv run python benchmarks/slurm.py --megabytes 100 --rounds 3
+    uv run --group dev python benchmarks/slurm.py        # prints a table, exit code 1 where an aim is missed
+    uv run --group dev python benchmarks/slurm.py --megabytes 100 --rounds 3
 
 Runs against the lab of the tests (`.ci/lab` installs it): a real Slurm and a real sshd on this machine. Round trips
 are counted twice: by the client, and as sessions in the sshd's own log.
@@ -25,6 +25,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "slurm")]
 
+from job_records import copies  # noqa: E402
 from labs.slurm.cluster import SlurmLab  # noqa: E402
 from slurm_jobs import LabHost, Login, cargo_of, job_of, slurm_plan  # noqa: E402
 
@@ -35,10 +36,14 @@ from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, stage 
 from nemo_runspec.backends.slurm.cluster.status import query_jobs  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.submit import submit  # noqa: E402
 from nemo_runspec.plans.model import Plan  # noqa: E402
+from nemo_runspec.records import JobStore  # noqa: E402
 from nemo_runspec.transport.base import Host  # noqa: E402
 
-SUBMISSION_AIM, STATUS_AIM = 6, 2
-"""Round trips."""
+SUBMISSION_AIM, STATUS_AIM, COMMAND_AIM = 6, 2, 1
+"""Round trips: of a submission, of the states of 1,000 jobs, of `jobs status` of as many with progress."""
+
+RUNNING = 64
+"""Tasks that run while 1,000 are asked about: one takes processes of this machine."""
 
 SHAPE_AIM = 1.1
 """What a submission of a new shape may take, beside one that was submitted before: nothing but noise."""
@@ -107,11 +112,7 @@ def bench_submission(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
 def bench_command(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
     """From Enter to the job id: the whole command, over a connection that is there."""
     project = _project(lab, scratch / "command")
-    environment = {
-        **os.environ,
-        "PATH": f"{project / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "NEMOTRON_HOME": str(project / "home"),
-    }
+    environment = _environment(project)
     words = [sys.executable, "-m", "nemotron", "run", "./train.py", "--batch", "lab"]
     submit_once = partial(subprocess.run, words, cwd=project, env=environment, check=True, capture_output=True)
     first = seconds_of(submit_once)
@@ -125,6 +126,45 @@ def bench_command(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
         ("a shape that was never submitted, beside it", f"{ratio:.2f} x", f"{SHAPE_AIM:.1f} x", ratio <= SHAPE_AIM),
         _trips("its round trips", {(trips, trips)}, SUBMISSION_AIM),
     ]
+
+
+def bench_status_command(lab: SlurmLab, scratch: Path, rounds: int) -> list[Row]:
+    """`jobs status` of jobs that all have written how far they are: the whole command."""
+    project = _project(lab, scratch / "status")
+    nemotron = partial(
+        subprocess.run, cwd=project, env=_environment(project), check=True, capture_output=True, text=True
+    )
+    call = [sys.executable, "-m", "nemotron"]
+    first = str(nemotron([*call, "run", "./train.py", "--batch", "lab"]).stdout).strip()
+    arrays = {lab.submit("sleep 3600", f"--array=0-{RUNNING - 1}"): RUNNING}
+    arrays[lab.submit("true", f"--array=0-{JOBS - RUNNING - 1}", "--hold")] = JOBS - RUNNING
+    handles = [_with_progress(project, f"{id}_{task}") for id, tasks in arrays.items() for task in range(tasks)]
+    store = JobStore(project / "home" / "jobs")
+    names = copies(store, store.by_name(first), handles)
+    nemotron([*call, "jobs", "status", *names])
+    before, times = lab.sshd.commands(), []
+    for _ in range(rounds):
+        times.append(seconds_of(lambda: nemotron([*call, "jobs", "status", *names])))
+    trips = (lab.sshd.commands() - before) // rounds
+    lab.run("scancel", *arrays)
+    return [
+        (f"jobs status of {JOBS:,} jobs with progress", f"{statistics.median(times):.2f} s", "", True),
+        _trips("its round trips", {(trips, trips)}, COMMAND_AIM),
+    ]
+
+
+def _with_progress(project: Path, id: str) -> dict[str, str]:
+    """The handle of a task that has written 2,000 lines of metrics."""
+    folder = project / "there" / id
+    folder.mkdir(parents=True)
+    lines = (f'{{"step": {n}, "total_steps": 4000, "loss": 1.5}}\n' for n in range(2000))
+    (folder / "metrics.jsonl").write_text("".join(lines))
+    return {"id": id, "job_dir": str(folder)}
+
+
+def _environment(project: Path) -> dict[str, str]:
+    path = f"{project / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "NEMOTRON_HOME": str(project / "home")}
 
 
 def _submit_new_shape(project: Path, submit: Callable[[], object], number: int) -> None:
@@ -258,7 +298,7 @@ def _submitit(lab: SlurmLab, host: LabHost, scratch: Path, number: int) -> float
 
 def _install(venv: Path) -> bool:
     """submitit in an environment of its own; False where it cannot be had."""
-    from nemo_runspec.envs import find_uv
+    from nemo_runspec.uv_process import find_uv
 
     uv = find_uv()
     made = subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(venv)], check=False)
@@ -280,6 +320,7 @@ def main() -> int:
         rows = bench_command(lab, scratch, options.rounds)
         rows += bench_submission(lab, scratch, options.rounds)
         rows += bench_status(lab, scratch, options.rounds)
+        rows += bench_status_command(lab, scratch, options.rounds)
         rows.append(bench_follow(LabHost(lab), "here", scratch / "here.out", options.megabytes, FOLLOW_AIM))
         with Login(lab) as login:
             rows.append(bench_follow(login, "over SSH", scratch / "ssh.out", options.megabytes))

@@ -55,7 +55,7 @@ def _row(field: Field) -> str:
 def _default(field: Field) -> str:
     if field.required:
         return "required"
-    return "" if field.default in (None, [], {}) else f"`{_plain(field.default)}`"
+    return "" if field.default in (None, "", [], {}) else f"`{_plain(field.default)}`"
 
 
 def _plain(value: Any) -> str:

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, settings
 from labs.cache import CACHE, UV_CACHE
 from support import Outcome, Project
 
-REQUIRED = os.environ.get("REQUIRE_LAB") == "1"
+FULL = os.environ.get("REQUIRE_LAB") == "full"
+REQUIRED = FULL or os.environ.get("REQUIRE_LAB") == "1"
 
 settings.register_profile(
     "nemotron",
@@ -86,19 +87,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # A lab suite is marked lab("slurm", how="what to do to get it"), a test that takes seconds is marked slow; both are
-# left out unless REQUIRE_LAB=1.
+# left out unless REQUIRE_LAB=1. A test marked full is left out of that too, and runs with REQUIRE_LAB=full alone.
 
-SLOW = "slow: tests that take seconds each; REQUIRE_LAB=1 uv run pytest"
+SLOW = "slow: tests that take seconds each; REQUIRE_LAB=1 uv run --group dev pytest"
+LARGE = "full: tests over 2 minutes, or with over 1 GB of packages; REQUIRE_LAB=full uv run --group dev pytest"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out lab suites and slow tests unless they are required."""
+    """Leaves out lab suites, slow tests and the full tier unless they are required."""
     for item in items:
-        if not REQUIRED and (reason := _left_out(item)):
+        if reason := _left_out(item):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def _left_out(item: pytest.Item) -> str | None:
+    if item.get_closest_marker("full") and not FULL:
+        return LARGE
+    if REQUIRED:
+        return None
     mark = item.get_closest_marker("lab")
     if mark is not None:
         return f"lab: {_suite(mark)}"
@@ -107,10 +113,10 @@ def _left_out(item: pytest.Item) -> str | None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
-    """Under REQUIRE_LAB=1 a skipped test has failed."""
+    """Under REQUIRE_LAB=1 a skipped test has failed, unless it is of the full tier."""
     outcome = yield
     report = outcome.get_result()
-    if REQUIRED and report.skipped and not hasattr(report, "wasxfail"):
+    if REQUIRED and report.skipped and not hasattr(report, "wasxfail") and _left_out(item) is None:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         report.outcome = "failed"
         report.longrepr = f"REQUIRE_LAB=1 allows no skipped test, and this one was: {reason}"
@@ -127,12 +133,12 @@ def pytest_make_collect_report(collector: pytest.Collector):
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Says which lab suites and how many slow tests were left out, and how to get them."""
+    """Says which lab suites and how many slow and large tests were left out, and how to get them."""
     skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", []))
     reasons = (told[2].removeprefix("Skipped: ") for told in skipped if isinstance(told, tuple))
-    left_out = Counter(reason for reason in reasons if reason.startswith(("lab: ", "slow: ")))
+    left_out = Counter(reason for reason in reasons if reason.startswith(("lab: ", "slow: ", "full: ")))
     if left_out:
-        terminalreporter.section("left out (REQUIRE_LAB=1 runs all of it and accepts no skip)")
+        terminalreporter.section("left out (REQUIRE_LAB=1 runs all but the full tier, and accepts no other skip)")
         for reason, tests in sorted(left_out.items()):
             terminalreporter.write_line(f"{reason.removeprefix('lab: ')}  [{tests} tests]")
 

@@ -69,3 +69,11 @@ def stored(store: JobStore, made: JobRecord, log: bytes | None = None) -> JobRec
         (folder / "logs").mkdir(exist_ok=True)
         (folder / "logs" / "job.log").write_bytes(log)
     return made
+
+
+def copies(store: JobStore, one: JobRecord, handles: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Puts jobs that are like one into the store, with handles of their own; their names."""
+    names = [f"many-1123-{number:08x}" for number in range(len(handles))]
+    for name, handle in zip(names, handles, strict=True):
+        stored(store, dataclasses.replace(one, name=name, handle={**one.handle, **handle}))
+    return names

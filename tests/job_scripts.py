@@ -27,7 +27,7 @@ from nemo_runspec.plans.model import (
     Resources,
 )
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.programs import PROGRAMS, program_text
+from nemo_runspec.script.programs import PROGRAMS, checks_programs, program_text
 from nemo_runspec.script.render import render_job_script
 
 NAME = "test-job-1120-k2m4p6r8"
@@ -86,7 +86,7 @@ def lay_out(plan: Plan) -> JobLayout:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(Path(file.source).read_bytes())
     Path(layout.job_script).write_text(render_job_script(plan, layout), encoding="utf-8")
-    for name in PROGRAMS:
+    for name in (*PROGRAMS, *checks_programs(plan)):
         (Path(layout.root) / name).write_text(program_text(name), encoding="utf-8")
     return layout
 

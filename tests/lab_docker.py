@@ -70,7 +70,7 @@ _CAPS = (
     "MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE"
 )
 
-needs_docker = pytest.mark.lab("docker", how="bash .ci/lab, then REQUIRE_LAB=1 uv run pytest")
+needs_docker = pytest.mark.lab("docker", how="bash .ci/lab, then REQUIRE_LAB=1 uv run --group dev pytest")
 """Marks a test, or as `pytestmark` a file, that needs the engine."""
 
 

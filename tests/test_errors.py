@@ -29,7 +29,6 @@ ALLOWED = {
     "backends/cloud/storage/s3_wire.py": "OpenSSL's own words, where the error has lost its type on the way",
     "backends/docker/container.py": "the engine's own words, where it has no code for them",
     "nemotron/cli/commands/env.py": "is printed, with a line of the file put below its place",
-    "backends/cloud/optional_requests.py": "the first line of a message, to be shown",
 }
 """Where the words of an error are looked at, and why."""
 

@@ -41,6 +41,12 @@ ABSENT = {
     ("lepton", "--help"): HEAVY | CONFIG | {"jinja2"},
     ("dgxcloud", "pvcs", "--help"): HEAVY | CONFIG | {"jinja2"},
     ("steps", "list"): HEAVY | CONFIG | LOOKS,
+    ("artifacts", "list"): HEAVY | CONFIG | LOOKS | OURS - {"nemo_runspec.catalog"},
+    ("steps", "list", "--produces", "checkpoint_hf", "--json"): HEAVY | CONFIG | LOOKS,
+    ("steps", "list", "--tree"): HEAVY | CONFIG | LOOKS,
+    ("steps", "list", "--produces", "checkpint_hf"): HEAVY | CONFIG | LOOKS,
+    ("steps", "show", "sft/automodel"): HEAVY | LOOKS | {"hydra"},
+    ("steps", "--help"): HEAVY | CONFIG | {"jinja2"},
     ("--help",): HEAVY | CONFIG | {"jinja2"},
     ("nano3", "--help"): HEAVY | CONFIG | {"jinja2"},
     ("nano3", "pretrain", "--help"): HEAVY | CONFIG | {"jinja2"},
@@ -54,6 +60,7 @@ ABSENT = {
     ("nano3", "pretrain", "-c", "tiny", "--dryrun"): HEAVY | CONFIG | LOOKS,
 }  # fmt: skip
 FAILING = {
+    ("steps", "list", "--produces", "checkpint_hf"),
     ("env", "check"),
     ("nano3", "pretrain", "-c", "tiny", "--run", "gone"),
     ("nano3", "pretrain", "-c", "tiny", "--dryrun"),
@@ -226,6 +233,7 @@ FLOORS = (
     "remote",
     "runner",
     "sweeps",
+    "pipelines",
     "api",
 )
 """The rooms of the toolkit, from the ground up: each may look into those before it, and into no other.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from nemo_runspec.envs import find_uv, uv_environment
+from nemo_runspec.uv_process import find_uv, uv_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -29,6 +30,22 @@ def test_the_cli_needs_no_torch_and_no_transformers():
     code = "import importlib.util as u; print([n for n in ('torch', 'transformers') if u.find_spec(n)])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def packages_of(*words: str) -> set[str]:
+    """What `uv run WORDS` installs from a clone, by the lock file."""
+    command = [find_uv(), "export", "--quiet", "--frozen", "--no-hashes", "--no-annotate", "--no-header", *words]
+    done = subprocess.run(command, cwd=ROOT, env=uv_environment(os.environ), capture_output=True, text=True, check=True)
+    return {line.partition("==")[0] for line in done.stdout.splitlines() if "==" in line}
+
+
+def test_running_from_a_clone_brings_no_developers_tools():
+    """And the README's command for the tests brings them."""
+    tools = {"pytest", "pytest-xdist", "hypothesis", "mypy", "ruff", "optuna", "scipy"}
+    assert (packages_of() & tools, "nemo-run" in packages_of()) == (set(), True)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    [group] = re.findall(r"^    pip install uv && uv run (--group \w+) pytest$", readme, re.MULTILINE)
+    assert tools - {"scipy"} <= packages_of(*group.split())
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +88,19 @@ def test_the_wheel_runs_a_job(installed, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 7, done.stderr
     assert "trained" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_wheel_writes_env_files_by_its_own_python(installed, tmp_path):
+    """A step that imports nemotron itself, and a template of one's own over one of the wheel's."""
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "ours.yaml").write_text(
+        "defaults: [slurm, _self_]\noutput: env.ours.toml\nsections: {slurm_base: {account: a}}\n"
+    )
+    (tmp_path / "below").mkdir()
+    environment = {"PATH": f"{installed}:/usr/bin:/bin", "HOME": str(tmp_path / "home")}
+    command = [str(installed / "nemotron"), "-q", "steps", "run", "env/env_toml", "-c", "../ours.yaml"]
+    subprocess.run(command, cwd=tmp_path / "below", env=environment, capture_output=True, text=True, check=True)
+    text = (tmp_path / "env.ours.toml").read_text()
+    assert "# Who pays" in text
+    assert 'account = "a"' in text

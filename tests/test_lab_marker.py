@@ -28,6 +28,13 @@ def test_that_takes_long():
 def test_anywhere():
     pass
 """
+LARGE = """\
+import pytest
+
+@pytest.mark.full
+def test_of_a_large_library():
+    pass
+"""
 SKIPPING = """\
 import pytest
 
@@ -40,23 +47,30 @@ SKIPPING_FILE = "import pytest\npytest.skip('no tool', allow_module_level=True)\
 def run_suite(
     folder: Path,
     *,
-    required: bool,
+    required: bool | str,
     words: tuple[str, ...] = ("-p", "no:xdist"),
     environment: dict[str, str] | None = None,
     **files: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs files of tests: `name="text"` is `name.py`. `environment`: what whoever starts them has set."""
+    """Runs files of tests: `name="text"` is `name.py`.
+
+    Args:
+        required: the tier, True for "1". `environment`: what whoever starts them has set.
+    """
     for name in ("conftest.py", "support.py", "warm.py", "durations.py", "labs/__init__.py", "labs/cache.py"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text((HERE / name).read_text(encoding="utf-8"), encoding="utf-8")
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    lab: needs a lab\n    slow: long\n", encoding="utf-8")
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n    lab: needs a lab\n    slow: long\n    full: large\n", encoding="utf-8"
+    )
     kept = {k: v for k, v in os.environ.items() if k != "REQUIRE_LAB" and not k.startswith("PYTEST_")}
+    tier = {"REQUIRE_LAB": required if isinstance(required, str) else "1"} if required else {}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, str(folder)],
         cwd=folder,
-        env={**kept, **({"REQUIRE_LAB": "1"} if required else {}), **(environment or {})},
+        env={**kept, **tier, **(environment or {})},
         capture_output=True,
         text=True,
         timeout=300,
@@ -68,7 +82,7 @@ def test_what_is_left_out_is_said(tmp_path):
     assert done.returncode == 0
     assert "1 passed, 2 skipped" in done.stdout
     assert "cluster: start it with ./lab up  [1 tests]" in done.stdout
-    assert "slow: tests that take seconds each; REQUIRE_LAB=1 uv run pytest  [1 tests]" in done.stdout
+    assert "slow: tests that take seconds each; REQUIRE_LAB=1 uv run --group dev pytest  [1 tests]" in done.stdout
 
 
 @pytest.mark.slow
@@ -76,6 +90,18 @@ def test_all_that_is_required_runs(tmp_path):
     done = run_suite(tmp_path, test_it=SUITE, required=True)
     assert done.returncode == 0
     assert "3 passed" in done.stdout
+    assert "left out" not in done.stdout
+
+
+@pytest.mark.slow
+def test_the_full_tier_is_one_more(tmp_path):
+    done = run_suite(tmp_path, test_it=SUITE, test_large=LARGE, required=True)
+    assert done.returncode == 0, done.stdout
+    assert "3 passed, 1 skipped" in done.stdout
+    assert "REQUIRE_LAB=full uv run --group dev pytest  [1 tests]" in done.stdout
+    done = run_suite(tmp_path, test_it=SUITE, test_large=LARGE, required="full")
+    assert done.returncode == 0, done.stdout
+    assert "4 passed" in done.stdout
     assert "left out" not in done.stdout
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.runspec import LAUNCHERS, read_runspec
+from nemo_runspec.runspec import KnownError, Model, Parameter, read_runspec
+from nemo_runspec.runspec_keys import LAUNCHERS, pattern_problem
 
 FULL = """\
 #!/usr/bin/env python3
@@ -22,6 +23,7 @@ FULL = """\
 # name = "family/stage"
 # description = "What it does."
 # kind = "train"
+# tags = ["sft", "tiny-lm"]
 # image = "nvcr.io/nvidia/nemo:25.11"
 # setup = ["ulimit -n 4096"]
 # download = "about 1 GB"
@@ -48,6 +50,27 @@ FULL = """\
 # [[tool.runspec.parameters]]
 # name = "train.steps"
 # description = "How long."
+# [[tool.runspec.parameters]]
+# name = "model.name"
+# description = "Which model."
+# type = "str"
+# choices = ["small", "large"]
+# required = true
+# [[tool.runspec.parameters]]
+# name = "train.lr"
+# description = "How fast."
+# type = "float"
+# min = -1
+# max = 0.5
+# [[tool.runspec.models]]
+# name = "large"
+# description = "The large one."
+# parameter = "model.name"
+# min_gpus = 8
+# [[tool.runspec.errors]]
+# pattern = "no blend at (.+)"
+# cause = "The data are not prepared."
+# remedy = "nemotron family data"
 # ///
 import sys
 """
@@ -79,7 +102,14 @@ def test_every_key_is_read(tmp_path):
     assert (spec.dependencies, spec.requires_python) == (("numpy", "torch>=2"), ">=3.11")
     assert (spec.consumes[0].name, spec.consumes[0].recipe, spec.consumes[0].required) == ("data", "family/data", True)
     assert spec.produces[0].required is False
-    assert spec.parameters[0].name == "train.steps"
+    assert spec.tags == ("sft", "tiny-lm")
+    assert spec.parameters == (
+        Parameter("train.steps", "How long."),
+        Parameter("model.name", "Which model.", "str", ("small", "large"), required=True),
+        Parameter("train.lr", "How fast.", "float", min=-1, max=0.5),
+    )
+    assert spec.models == (Model("large", "model.name", "The large one.", 8),)
+    assert spec.errors == (KnownError("no blend at (.+)", "The data are not prepared.", "nemotron family data"),)
     assert spec.declared
 
 
@@ -88,6 +118,8 @@ def test_lines_are_those_of_the_file(tmp_path):
     rows = FULL.splitlines()
     assert rows[spec.lines["tool.runspec.image"] - 1].startswith("# image")
     assert rows[spec.lines["tool.runspec.resources.nodes"] - 1] == "# nodes = 2"
+    assert rows[spec.lines["tool.runspec.parameters.1.choices"] - 1] == '# choices = ["small", "large"]'
+    assert rows[spec.lines["tool.runspec.parameters.2"] - 1] == "# [[tool.runspec.parameters]]"
 
 
 def test_a_minimal_header(tmp_path):
@@ -109,6 +141,10 @@ def test_a_block_without_a_runspec_gives_the_dependencies(tmp_path):
     assert read_runspec(script, required=False).dependencies == ("rich",)
 
 
+PARAMETER = ("[[tool.runspec.parameters]]", "name = 'x'", "description = 'd'")
+ERROR = ("[[tool.runspec.errors]]", "cause = 'c'")
+
+
 @pytest.mark.parametrize(
     ("rows", "line", "words"),
     [
@@ -121,13 +157,29 @@ def test_a_block_without_a_runspec_gives_the_dependencies(tmp_path):
         (["[tool.runspec.resources]", "nodes = true"], 4, ["must be a whole number"]),
         (["[tool.runspec.resources]", "nodes = -1"], 4, ["0 or more, not -1"]),
         (["[[tool.runspec.consumes]]", "name = 'x'", "type = 't'", "typ = 't'"], 6, ["did you mean 'type'?"]),
+        (["tags = ['Two Words']"], 3, ["cannot hold 'Two Words'", "one word"]),
+        (["tags = 'one'"], 3, ["tags must be a list"]),
+        ([*PARAMETER, "type = 'integer'"], 6, ["must be one of int, float", "did you mean 'int'?"]),
+        ([*PARAMETER, "choices = []"], 6, ["must be a list of the values"]),
+        ([*PARAMETER, "type = 'int'", "choices = [1, 'two']"], 7, ["choices must be of type int, not 'two'"]),
+        ([*PARAMETER, "type = 'int'", "choices = [true]"], 7, ["choices must be of type int, not True"]),
+        ([*PARAMETER, "min = 'x'"], 6, ["min must be a number"]),
+        ([*PARAMETER, "min = 2", "max = 1.5"], 7, ["max is 1.5, below min, 2"]),
+        ([*PARAMETER, "type = 'str'", "max = 2"], 7, ["max is for numbers, and the type is str"]),
+        ([*PARAMETER, *PARAMETER], 7, ["'x' is there already"]),
+        ([*PARAMETER, *ERROR, "pattern = '('"], 8, ["is no regular expression"]),
+        ([*PARAMETER, *ERROR, "pattern = 'x*'"], 8, ["matches an empty line"]),
+        (["[[tool.runspec.models]]", "name = 'x'", "parameter = 'y'", "min_gpus = -1"], 6, ["0 or more, not -1"]),
+        (["[[tool.runspec.models]]", "name = 'x'"], 3, ["[[tool.runspec.models]] needs parameter"]),
+        (["[[tool.runspec.parameters]]", "nmae = 'x'", *PARAMETER], 4, ["did you mean 'name'?"]),
     ],
 )
 def test_a_wrong_key_is_refused_with_its_place(tmp_path, rows, line, words):
     error = refused(tmp_path, *rows)
-    assert error.where.endswith(f"main.py:{line}")
+    first = error.problems[0] if isinstance(error, Problems) else error
+    assert first.where.endswith(f"main.py:{line}")
     for word in words:
-        assert word in str(error)
+        assert word in str(first)
 
 
 def test_all_problems_come_at_once(tmp_path):
@@ -198,3 +250,40 @@ def test_windows_line_ends(tmp_path):
 
 def test_a_line_separator_in_a_description(tmp_path):
     assert read_runspec(write(tmp_path, header('description = "a\u2028b"'))).description == "a\u2028b"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        *(
+            (each, "repeats a group")
+            for each in ("(a+)+$", "(?:a*b?)*x", "(a|a)*b", "(x|y){2,}+", "(a|a){30}", "(a){,}b")
+        ),
+        *((each, "in 3 places") for each in (".*a.*b.*c", "x+y{3,}z{0,99}?")),
+    ],
+)
+def test_a_pattern_that_may_take_forever_is_refused(pattern, why):
+    assert why in (pattern_problem(pattern) or "")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a+b*c",
+        "(a+)(b+)",
+        "[+*(]+x",
+        r"(\d\+)x+",
+        "(?:ab){2,3}x",
+        "CUDA .*memory",
+        "(ab)?c+",
+        "x{}y*",
+        r"\{\d+,\}",
+        "a{5}",
+    ],
+)
+def test_a_pattern_that_is_quick_is_taken(pattern):
+    assert pattern_problem(pattern) is None
+
+
+def test_a_pattern_that_is_too_long_is_refused():
+    assert "at most 300" in (pattern_problem("x" * 301) or "")

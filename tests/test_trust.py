@@ -17,7 +17,7 @@ from nemo_runspec.profiles.find import find_env_file
 ENV = '[cluster]\nexecutor = "local"\nstartup_commands = ["touch planted"]\n'
 RECIPE = '# /// script\n# [tool.runspec]\n# schema = "1"\n# ///\nprint("planted")\n'
 
-as_root = pytest.mark.lab("root", how="as root: REQUIRE_LAB=1 uv run pytest")
+as_root = pytest.mark.lab("root", how="as root: REQUIRE_LAB=1 uv run --group dev pytest")
 
 
 @pytest.fixture

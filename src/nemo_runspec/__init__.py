@@ -13,8 +13,9 @@ Importing this package imports nothing else; each function imports what it needs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["executor", "find_sweep", "job", "jobs", "load_plan", "load_profile", "plan", "submit", "sweep"]
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def load_profile(name: str, *, env_file: str | Path | None = None) -> Profile:
@@ -50,6 +53,10 @@ def plan(
     args: Sequence[str] = (),
     mode: str = "run",
     env_file: str | Path | None = None,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    note: str | None = None,
+    env: Mapping[str, str] = _NOTHING,
 ) -> Plan:
     """The plan of one job. Nothing is run, written or asked of a network.
 
@@ -57,13 +64,21 @@ def plan(
         recipe: a recipe's path (`nano3/pretrain`) or a script's (`./train.py`).
         config: a config's name or a YAML file. `profile`: None for this machine. `overrides`: Hydra's syntax.
         args: arguments for the script itself. `mode`: `run` (attached) or `batch` (detached).
+        env_file: an `env.toml` to read instead of the one in force.
+        name: what the job's name begins with. `tags`, `note`: to find it by, and what it is for.
+        env: variables of the job's environment, over those of the profile. A secret's value stays out of the plan.
 
     Raises:
         nemo_runspec.errors.UserError: anything that keeps the plan from being made.
     """
+    from nemo_runspec.api.given import labels, variables
     from nemo_runspec.api.submit import plan as make
 
-    return make(recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file)
+    called, given = labels(name, tags, note), variables(env)
+    return make(
+        recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file,
+        labels=called, variables=given,
+    )  # fmt: skip
 
 
 def load_plan(path: str | Path) -> Plan:
@@ -129,22 +144,29 @@ def sweep(
     args: Sequence[str] = (),
     mode: str = "batch",
     env_file: str | Path | None = None,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    note: str | None = None,
+    env: Mapping[str, str] = _NOTHING,
     say: Callable[[str], object] | None = None,
 ) -> SubmittedSweep:
     """Starts several runs of a recipe and leaves them alone; the sweep. Nothing is printed.
 
     Args:
-        recipe, config, profile, args, mode, env_file: as for `plan`.
+        recipe, config, profile, args, mode, env_file, name, tags, note, env: as for `plan`.
         overrides: Hydra's syntax; every combination of the values that they name is a run: `lr=1e-3,1e-4`.
         say: takes lines of what happens on the way, such as `print`. Where it fails, it is told nothing more.
 
     Raises:
         nemo_runspec.errors.UserError: a run that cannot be planned or submitted; nothing is started then.
     """
+    from nemo_runspec.api.given import labels, variables
     from nemo_runspec.api.sweep import sweep as start
 
+    called, given = labels(name, tags, note), variables(env)
     return start(
-        recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file, say=say
+        recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file,
+        labels=called, variables=given, say=say,
     )  # fmt: skip
 
 

@@ -85,11 +85,7 @@ class Recipe:
     @property
     def command(self) -> str:
         """How it is typed after `nemotron`."""
-        if self.own:
-            return f"run {self.script.name}"
-        if self.is_step:
-            return f"steps run {self.path.removeprefix(STEPS + '/')}"
-        return self.path.replace("/", " ")
+        return f"run {self.script.name}" if self.own else " ".join(command_words(self.path))
 
     @property
     def config_dir(self) -> Path:
@@ -162,12 +158,18 @@ def find_recipe(path: str, roots: list[Path] | None = None) -> Recipe:
     """
     path = path.strip("/")
     for root in roots if roots is not None else recipe_roots():
-        folder = root / path
-        recipe = _recipe_in(folder, root) if folder.is_dir() and ".." not in path.split("/") else None
+        folder = _inside(root, path)
+        recipe = _recipe_in(folder, root) if folder else None
         if recipe:
             return recipe
     known = [r.path for r in find_recipes(roots)]
     raise UserError(f"no recipe '{path}'", remedy=did_you_mean(path, known) or "list them: nemotron list")
+
+
+def command_words(path: str) -> list[str]:
+    """How the recipe of a path is typed after `nemotron`: `nano3 pretrain`, `steps run sft/automodel`."""
+    family, _, below = path.strip("/").partition("/")
+    return [family, "run", below] if family == STEPS else [family, *below.split("/")] if below else [family]
 
 
 def check_obeyed(recipe: Recipe) -> None:
@@ -220,8 +222,8 @@ def children(prefix: str, roots: list[Path] | None = None) -> list[str]:
 def has_recipe(path: str, roots: list[Path] | None = None) -> bool:
     """True where a recipe lies at or below that path."""
     for root in roots if roots is not None else recipe_roots():
-        folder = root / path
-        if folder.is_dir() and next(_walk(folder, root), None) is not None:
+        folder = _inside(root, path)
+        if folder and next(_walk(folder, root), None) is not None:
             return True
     return False
 
@@ -229,7 +231,8 @@ def has_recipe(path: str, roots: list[Path] | None = None) -> bool:
 def recipe_at(path: str, roots: list[Path] | None = None) -> Recipe | None:
     """The recipe whose folder is exactly that path, or None."""
     for root in roots if roots is not None else recipe_roots():
-        recipe = _recipe_in(root / path, root) if (root / path).is_dir() else None
+        folder = _inside(root, path)
+        recipe = _recipe_in(folder, root) if folder else None
         if recipe:
             return recipe
     return None
@@ -244,6 +247,13 @@ def group_summary(path: str, roots: list[Path] | None = None) -> str:
                 if row.strip() and not row.startswith("#"):
                     return row.strip()
     return ""
+
+
+def _inside(root: Path, path: str) -> Path | None:
+    """The folder of that path below a root; None where there is none, also for a path that leads out of the root."""
+    parts = path.strip("/").split("/")
+    folder = root.joinpath(*parts)
+    return folder if ".." not in parts and os.path.isdir(folder) else None  # noqa: PTH112  (Path's raises: too long)
 
 
 def _product_folder() -> Path:

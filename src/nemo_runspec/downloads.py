@@ -1,11 +1,14 @@
 """What an installation by uv will fetch, said before it begins: packages, bytes, and which build of torch.
 
-uv writes what it has resolved as a `pylock.toml` (PEP 751): one wheel a package, that for this interpreter, with sizes.
+uv writes what it has resolved as a `pylock.toml` (PEP 751) with sizes: for one interpreter, one wheel a package; of a
+script, for all interpreters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import platform
+import sys
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -31,6 +34,37 @@ def announcement(lock: Mapping[str, Any]) -> str:
     if local:
         parts.append(f"{size(local)} from files here")
     return "; ".join(filter(None, (", ".join(parts), _torch(packages))))
+
+
+def for_python(lock: Mapping[str, Any], wanted: Collection[tuple[str, str]], version: str) -> dict[str, Any]:
+    """Of a lock for all interpreters what one on this machine gets: of each package the largest wheel that may be its.
+
+    Args:
+        wanted: names and versions of the packages it gets. `version`: of Python, such as `3.11.7`.
+    """
+    packages = [each for each in lock.get("packages", ()) if isinstance(each, Mapping)]
+    found = [each for each in packages if (str(each.get("name")), str(each.get("version", ""))) in wanted]
+    return {"packages": [{**each, "wheels": _largest(each.get("wheels") or (), version)} for each in found]}
+
+
+def _largest(wheels: Iterable[Mapping[str, Any]], version: str) -> list[Mapping[str, Any]]:
+    major, minor = version.split(".")[:2]
+    fitting = [wheel for wheel in wheels if _fits(_file_name(wheel), f"cp{major}{minor}")]
+    return sorted(fitting, key=lambda wheel: int(wheel.get("size") or 0))[-1:]
+
+
+def _fits(wheel: str, tag: str) -> bool:
+    """Whether a wheel, by its name, may be for CPython of that tag on this machine, or for one much like it."""
+    python, abi, machine = wheel.removesuffix(".whl").rsplit("-", 3)[-3:]
+    for_it = abi == "abi3" or bool({"py3", tag} & set(python.split(".")))
+    system = {"linux": "linux", "darwin": "macosx"}.get(sys.platform, "")
+    here = "universal2" in machine or (system in machine and platform.machine() in machine)
+    return for_it and (machine == "any" or here)
+
+
+def _file_name(wheel: Mapping[str, Any]) -> str:
+    where = str(wheel.get("name") or wheel.get("url") or wheel.get("path") or "")
+    return unquote(urlsplit(where).path).rpartition("/")[2]
 
 
 def _torch(packages: Iterable[Mapping[str, Any]]) -> str:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,25 +27,24 @@ else:
 
 from nemo_runspec import paths
 from nemo_runspec.digests import digest_of_text
-from nemo_runspec.downloads import announcement
+from nemo_runspec.downloads import announcement, for_python
 from nemo_runspec.errors import UserError
 from nemo_runspec.locks import locked_file
 from nemo_runspec.plans.model import PythonEnv
-from nemo_runspec.signals import signals_held
 from nemo_runspec.spinner import Spinner
+from nemo_runspec.uv_process import find_uv, run_uv, uv_environment
 from nemo_runspec.uv_table import local_sources, script_of
 
 Progress = Callable[[str], None]
 
 _COMPLETE = "complete"
 _USED = "environments"
-_LAST_LINES = 12
 _TORCH = "UV_TORCH_BACKEND"
 _TOLD_WHERE = frozenset({"UV_FIND_LINKS", "UV_DEFAULT_INDEX", "UV_INDEX_URL", _TORCH})
 """Where one of them is set, the user says where wheels come from or which build of torch is wanted."""
 _DECIDING = (*sorted(_TOLD_WHERE), "UV_INDEX", "UV_EXTRA_INDEX_URL")
-_HOW_IT_GOES = ("Downloading ", "Downloaded ", "Resolved ", "Prepared ", "Using Python ")
-"""How lines of uv begin that say nothing of what went wrong."""
+_WOULD = re.compile(r" \+ (\S+)==(\S+)")
+"""A line of uv's about what it would install."""
 _VERSION = "import sys; print(*sys.version_info[:3])"
 _CLAUSE = re.compile(r"\s*(>=|<=|==|!=|~=|>|<)\s*([0-9]+(?:\.[0-9]+)*)(\.\*)?\s*")
 
@@ -217,13 +217,13 @@ def _make(folder: Path, python: PythonEnv, interpreter: str, settings: Mapping[s
     started = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     uv = find_uv()
-    _uv([uv, "venv", "--quiet", "--python", interpreter, str(folder)])
-    if python.uv or not python.dependencies:
-        told.announce(_in_words(python))
+    run_uv([uv, "venv", "--quiet", "--python", interpreter, str(folder)])
     if python.uv:
-        _sync(uv, folder, python)
+        _sync(uv, folder, python, told)
     elif python.dependencies:
         _install(uv, folder, python, settings, told)
+    else:
+        told.announce(_in_words(python))
     paths.write_private(marker(folder), json.dumps({"dependencies": sorted(python.dependencies)}) + "\n")
     told.say(f"the environment is ready after {time.monotonic() - started:.0f} s")
 
@@ -235,12 +235,36 @@ def _in_words(python: PythonEnv) -> str:
     return f"{what}{f' ({python.download} to download)' if python.download else ''}"
 
 
-def _sync(uv: str, folder: Path, python: PythonEnv) -> None:
-    """Installs as the script's own `[tool.uv]` says: uv reads it out of a script alone."""
+def _sync(uv: str, folder: Path, python: PythonEnv, told: _Told) -> None:
+    """Installs as the script's own `[tool.uv]` says: uv reads it out of a script alone, and resolves it for all."""
     script = folder / "recipe.py"
     script.write_text(script_of(python.dependencies, python.requires_python, python.uv), encoding="utf-8")
     environment = {**uv_environment(os.environ), "VIRTUAL_ENV": str(folder)}
-    _uv([uv, "sync", "--quiet", "--active", "--script", str(script)], environment)
+    for_script = ["--script", str(script)]
+    with Spinner("resolving what to install"):
+        found = _locked(uv, folder, for_script, environment)
+    told.announce(announcement(found))
+    with Spinner("installing") as spinner:
+        fetching: dict[str, str] = {}
+        run_uv([uv, "sync", "--active", *for_script], environment, lambda line: spinner.tell(_how_far(line, fetching)))
+
+
+def _locked(uv: str, folder: Path, for_script: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
+    """What a script gets in this environment, as `downloads.for_python` tells it."""
+    lock = folder / "pylock.toml"
+    run_uv([uv, "lock", "--quiet", *for_script], environment)
+    run_uv([uv, "export", "--quiet", *for_script, "--format", "pylock.toml", "-o", str(lock)], environment)
+    would = run_uv([uv, "sync", "--active", "--dry-run", *for_script], environment)
+    pairs = {(match[1], match[2]) for line in would if (match := _WOULD.match(line))}
+    return for_python(tomllib.loads(lock.read_text(encoding="utf-8")), pairs, _version_in(folder))
+
+
+def _version_in(folder: Path) -> str:
+    """Of the Python that an environment has, as uv wrote it down."""
+    lines = (folder / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
+    return next(
+        (line.partition("=")[2].strip() for line in lines if line.startswith("version")), sys.version.split()[0]
+    )
 
 
 def _install(uv: str, folder: Path, python: PythonEnv, settings: Mapping[str, str], told: _Told) -> None:
@@ -262,13 +286,13 @@ def _fetch(uv: str, folder: Path, python: PythonEnv, environment: Mapping[str, s
     wanted, lock = folder / "requirements.in", folder / "pylock.toml"
     wanted.write_text("".join(f"{each}\n" for each in python.dependencies), encoding="utf-8")
     with Spinner("resolving what to install"):
-        _uv([uv, "pip", "compile", "--quiet", *interpreter, "--output-file", str(lock), str(wanted)], environment)
+        run_uv([uv, "pip", "compile", "--quiet", *interpreter, "--output-file", str(lock), str(wanted)], environment)
     found = tomllib.loads(lock.read_text(encoding="utf-8")) if lock.is_file() else {}
     told.announce(announcement(found) if found else _in_words(python))
     fetching: dict[str, str] = {}
     with Spinner("installing") as spinner:
         command = [uv, "pip", "install", *interpreter, "--", *python.dependencies]
-        _uv(command, environment, lambda line: spinner.tell(_how_far(line, fetching)))
+        run_uv(command, environment, lambda line: spinner.tell(_how_far(line, fetching)))
 
 
 def _how_far(line: str, fetching: dict[str, str]) -> str:
@@ -284,68 +308,3 @@ def _how_far(line: str, fetching: dict[str, str]) -> str:
 
 def _wants_torch(dependency: str) -> bool:
     return re.match(r"torch\b(?!-)", dependency.strip(), re.IGNORECASE) is not None
-
-
-def find_uv() -> str:
-    """The uv to use: the one on PATH, else that of the installed `uv` package.
-
-    Raises:
-        UserError: there is none.
-    """
-    on_path = shutil.which("uv")
-    if on_path:
-        return on_path
-    try:
-        from uv import find_uv_bin
-
-        return os.fspath(find_uv_bin())
-    except (ImportError, FileNotFoundError):
-        raise UserError("uv, which makes Python environments, is not installed", remedy="pip install uv") from None
-
-
-def _uv(
-    command: list[str], environment: Mapping[str, str] | None = None, hear: Callable[[str], None] = lambda line: None
-) -> None:
-    """Runs uv; it ends with this call, whatever ends the call. `hear`: takes each of its lines."""
-    process = None
-    try:
-        with signals_held():  # one that comes while it is started must find it
-            process = subprocess.Popen(
-                command,
-                env=uv_environment(os.environ) if environment is None else environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-            )
-        output = []
-        for line in process.stdout or ():
-            output.append(line.rstrip())
-            hear(line)
-        process.wait()
-    except BaseException:
-        if process is not None:
-            process.kill()
-            process.wait()
-        raise
-    if process.returncode != 0:
-        told = [line for line in output if line and not line.lstrip().startswith(_HOW_IT_GOES)]
-        last = "\n".join(f"    {line}" for line in told[-_LAST_LINES:])
-        raise UserError(
-            f"uv could not make the recipe's Python environment (exit code {process.returncode}):\n{last}",
-            remedy="check the network or set PIP_FIND_LINKS / UV_FIND_LINKS to a folder of wheels, then run it again",
-        )
-
-
-def uv_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What uv sees: no activated environment of ours, and pip's settings under uv's names."""
-    dropped = ("VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH", "CONDA_PREFIX")
-    result = {name: value for name, value in environment.items() if name not in dropped}
-    find_links = environment.get("PIP_FIND_LINKS")
-    if find_links and "UV_FIND_LINKS" not in result:
-        result["UV_FIND_LINKS"] = ",".join(find_links.split())
-    index = environment.get("PIP_INDEX_URL")
-    if index and not {"UV_DEFAULT_INDEX", "UV_INDEX_URL"} & set(result):
-        result["UV_DEFAULT_INDEX"] = index
-    return result

@@ -13,6 +13,8 @@ class Code(str, Enum):
     NONE = ""
     PLACEHOLDER = "placeholder"
     """A value that stands for what a site must fill in."""
+    REQUIRED = "required"
+    """A key that a submission needs, and that nobody has set."""
     UNSET_VARIABLE = "unset variable"
     """A value names an environment variable that is not set."""
     HOST_KEY = "host key"
@@ -130,6 +132,13 @@ class Unfilled(str):
 def as_unfilled(line: str) -> Unfilled:
     """A line of a target or a plan, whoever made it."""
     return line if isinstance(line, Unfilled) else Unfilled(line)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    text = error.what if isinstance(error, UserError) else str(error)
+    rows = (row.strip() for row in text.splitlines())
+    return next((row for row in rows if row and not row.startswith("See https")), type(error).__name__)
 
 
 def suggest(word: str, known: object, *, cutoff: float = 0.6) -> str | None:

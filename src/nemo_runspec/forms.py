@@ -9,6 +9,9 @@ import binascii
 HIDDEN = b"******"
 """What stands where a secret was."""
 
+_TELLING = 3
+"""Characters of a secret that tell nothing."""
+
 SHORTEST = 6
 """Values shorter than this many bytes cannot be told from ordinary text and are not looked for."""
 
@@ -52,6 +55,12 @@ def hide(data: bytes, found: "list[bytes]") -> bytes:
     for form in found:
         data = data.replace(form, HIDDEN)
     return data
+
+
+def without_begun(data: bytes, found: "list[bytes]") -> bytes:
+    """The data without its end, where that may be the beginning of one whose rest is to come."""
+    sizes = (size for form in found for size in range(_TELLING, len(form)) if data.endswith(form[:size]))
+    return data[: len(data) - max(sizes, default=0)]
 
 
 def _counts(plain: bytes) -> bool:

@@ -7,7 +7,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _CANNOT = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
@@ -47,6 +47,12 @@ def take(
         if time.monotonic() > deadline:
             raise Busy
         time.sleep(_TICK)
+
+
+def free(file: int) -> None:
+    """Frees the lock of an open file for all that share its descriptor: a forked process too."""
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 @contextmanager

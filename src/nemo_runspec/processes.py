@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 from nemo_runspec.digests import digest_of_text
@@ -19,7 +20,7 @@ def machine() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
-        return os.uname().nodename
+        return _boot_session() or os.uname().nodename
 
 
 def started(pid: int) -> str | None:
@@ -30,11 +31,26 @@ def started(pid: int) -> str | None:
         except (FileNotFoundError, ProcessLookupError):
             return None
         return None if fields[0] in ("Z", "X") else fields[19]
+    state, _, began = _said("ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)).partition(" ")
+    return None if state.startswith("Z") else began.strip() or None
+
+
+@cache
+def _boot_session() -> str:
+    """What macOS calls this boot, '' elsewhere. A laptop's name is another one in each network."""
+    return _said("sysctl", "-n", "kern.bootsessionuuid")
+
+
+def _said(*words: str) -> str:
+    """What a program of the system says, the same in any language and time zone; '' where it fails."""
+    given = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/bin:/bin:/usr/sbin:/sbin"}
     try:
-        done = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            words, env={**given, "LC_ALL": "C", "TZ": "UTC"}, capture_output=True, text=True, check=False
+        )
     except OSError:
-        return None
-    return done.stdout.strip() or None
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def hide_command_line(words: Sequence[str], values: Iterable[str] = ()) -> None:

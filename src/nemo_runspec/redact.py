@@ -12,11 +12,12 @@ from nemo_runspec.secret_names import holds_secret, is_secret_option
 HIDDEN = forms.HIDDEN.decode()
 """What stands where a secret was."""
 
-_WORTH = re.compile(
-    r"://|token|key|secret|pass|pw|cred|auth|bearer|signature|sig=|jwt|cookie|pat\b|sas\b|connection|webhook",
-    re.IGNORECASE,
-)
-"""Text without any of this names no secret: most text is looked at no further."""
+_WORTH = (
+    "://", "token", "key", "secret", "pass", "pw", "cred", "auth", "bearer", "signature", "sig=", "jwt", "cookie",
+    "connection", "webhook",
+)  # fmt: skip
+_WORTH_AT_END = re.compile(r"pat\b|sas\b")
+"""Text without any of this, in small letters, names no secret: most text is looked at no further."""
 
 _GIVEN = r"""\\*(?:"(?P<a>[^"\\\n]+)|'(?P<b>[^'\\\n]+)|(?P<c>[^\s&;,"'<>(){}\[\]|\\`#]+))"""
 _NAME = r"(?P<name>[A-Za-z_][\w.\-]*)"
@@ -65,6 +66,10 @@ class Redactor:
         """The same for bytes of any encoding."""
         return forms.hide(data, self._forms)
 
+    def without_begun(self, data: bytes) -> bytes:
+        """The data without its end, where that may be the beginning of a secret whose rest is to come."""
+        return forms.without_begun(data, self._forms)
+
 
 @lru_cache(maxsize=256)
 def redactor_of(values: tuple[str, ...]) -> Redactor:
@@ -100,6 +105,10 @@ class LineFilter:
         whole, self._held = self._held[:end], self._held[end:]
         return self._redactor.redact_bytes(whole)
 
+    def without_begun(self, line: bytes) -> bytes:
+        """What can be shown of a line that is not whole yet and was given on."""
+        return self._redactor.without_begun(line)
+
     def close(self) -> bytes:
         """The rest: a last line without an end."""
         rest, self._held = self._held, b""
@@ -122,7 +131,8 @@ def mask(text: str) -> str:
 
 def secrets_in(text: str) -> list[tuple[int, int]]:
     """Where in a text secrets stand, as the text itself says: first and last place (exclusive), in their order."""
-    if not _WORTH.search(text):
+    small = text.lower().replace("\u017f", "s")  # which is one of the capitals of s to those who look for names
+    if not any(word in small for word in _WORTH) and not _WORTH_AT_END.search(small):
         return []
     found = [m.span("value") if m["value"] else m.span("alone") for m in _LOGIN.finditer(text)]
     found += [m.span("value") for m in _BEARER.finditer(text)]

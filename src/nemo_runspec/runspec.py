@@ -1,24 +1,21 @@
 """Reads a script's own declaration: `[tool.runspec]` in its PEP 723 block → a frozen `Runspec`. Imports nothing of it.
 
-Every accepted key is used somewhere; an unknown one is an error with file and line.
+Every accepted key is used somewhere; an unknown one is an error with file and line (`runspec_keys.py`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.errors import Problems, UserError, did_you_mean
+from nemo_runspec.errors import UserError
+from nemo_runspec.runspec_keys import TYPE_WORDS, check_header, in_words
 from nemo_runspec.source import display_path
 from nemo_runspec.toml import key_lines, parse_toml, split_lines
 from nemo_runspec.uv_table import uv_table
-
-SCHEMAS = ("1",)
-LAUNCHERS = ("torchrun", "ray", "direct")
-KINDS = ("train", "data", "eval", "build", "tool")
 
 # The block's grammar is PEP 723's: `# /// script`, comment lines, `# ///`.
 _OPENING = re.compile(r"^# /// script[ \t]*$", re.MULTILINE)
@@ -37,10 +34,68 @@ class ArtifactSpec:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A config key worth showing in help. `name` is its dotted path."""
+    """A config key worth showing in help, and what its value may be: a plan that breaks it is not made.
+
+    Args:
+        name: its dotted path in the composed configuration, where its default stands.
+        type: one of `PARAMETER_TYPES`; None for any.
+        choices: the values it may have, none for any.
+        required: it has to have a value, neither null nor `???`.
+        min, max: the smallest and largest number that it may be, both included.
+    """
 
     name: str
     description: str
+    type: str | None = None
+    choices: tuple[str | float | bool, ...] = ()
+    required: bool = False
+    min: float | None = None
+    max: float | None = None
+
+    @property
+    def allowed(self) -> str:
+        """What its value may be: `one of a, b`, `0 to 1`, `a whole number`; '' for anything."""
+        choices = f"one of {', '.join(map(in_words, self.choices))}" if self.choices else ""
+        return choices or self.range or TYPE_WORDS.get(self.type or "", "")
+
+    @property
+    def range(self) -> str:
+        """The numbers that it may be, in words; '' for any."""
+        if self.min is not None and self.max is not None:
+            return f"{self.min} to {self.max}"
+        if self.min is not None:
+            return f"{self.min} or more"
+        return f"{self.max} or less" if self.max is not None else ""
+
+    @property
+    def about(self) -> str:
+        """What it is and may be, as a line of a table."""
+        allowed = self.allowed
+        return ". ".join(filter(None, (self.description.rstrip("."), allowed[:1].upper() + allowed[1:])))
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that the recipe knows.
+
+    Args:
+        name: the value by which it is chosen. `parameter`: the dotted config key that has that value.
+        min_gpus: GPUs that a job with it needs, over all nodes; 0 where it runs without.
+    """
+
+    name: str
+    parameter: str
+    description: str = ""
+    min_gpus: int = 0
+
+
+@dataclass(frozen=True)
+class KnownError:
+    """What a job of the recipe may fail with: a regular expression over a line of its log, why, and what to do."""
+
+    pattern: str
+    cause: str
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,25 +104,30 @@ class Runspec:
 
     Args:
         name: shown name, by default the recipe's path; `description`: one sentence for lists and help.
-        kind: one of `KINDS`; None where the script does not say.
+        kind: one of `KINDS`; None where the script does not say. `tags`: words to find it by.
         image: container image where the profile names none. `setup`: shell commands before the command.
-        launch: one of `LAUNCHERS`; `cmd` a template with `{script}` and `{config}`; `workdir` where it runs.
+        launch: one of `LAUNCHERS`; `cmd` a template with `{script}` and `{config}`; `workdir` where it runs; `python`
+            which interpreter, None for the one of its own environment.
         config_dir: relative to the script; `config_default` the configuration used without `-c`; `config_declared`
             where the header has a `[config]` table: then a missing configuration is an error.
         nodes, gpus_per_node: defaults for any profile; None where the script does not say.
+        parameters, models, errors: config keys worth showing, models to choose from, errors that are understood.
         dependencies, requires_python: PEP 723's own; `download` says in words how large they are. `uv`: as
             `uv_table` has it.
+        lines: where each key stands in the file; in a list of tables with its number, `tool.runspec.errors.0.pattern`.
     """
 
     name: str | None = None
     description: str = ""
     kind: str | None = None
+    tags: tuple[str, ...] = ()
     image: str | None = None
     setup: tuple[str, ...] = ()
     download: str | None = None
     launch: str = "direct"
     cmd: str | None = None
     workdir: str | None = None
+    python: str | None = None
     config_dir: str = "./config"
     config_default: str = "default"
     has_config: bool = False
@@ -78,57 +138,13 @@ class Runspec:
     consumes: tuple[ArtifactSpec, ...] = ()
     produces: tuple[ArtifactSpec, ...] = ()
     parameters: tuple[Parameter, ...] = ()
+    models: tuple[Model, ...] = ()
+    errors: tuple[KnownError, ...] = ()
     dependencies: tuple[str, ...] = ()
     requires_python: str | None = None
     uv: str = ""
     declared: bool = False
     lines: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Key:
-    """One accepted key of a table: its type, the values it may have, and whether it must be there."""
-
-    type: Any
-    choices: tuple[str, ...] = ()
-    required: bool = False
-
-
-_STR, _INT, _LIST, _TABLE = _Key(str), _Key(int), _Key(list), _Key(dict)
-_ARTIFACT = {
-    "name": _Key(str, required=True),
-    "type": _Key(str, required=True),
-    "description": _STR,
-    "required": _Key(bool),
-    "recipe": _STR,
-}
-_TABLES: dict[str, dict[str, _Key]] = {
-    "": {
-        "schema": _Key(str, SCHEMAS),
-        "name": _STR,
-        "description": _STR,
-        "kind": _Key(str, KINDS),
-        "image": _STR,
-        "setup": _LIST,
-        "download": _STR,
-        "run": _TABLE,
-        "config": _TABLE,
-        "resources": _TABLE,
-        "env": _TABLE,
-        "consumes": _LIST,
-        "produces": _LIST,
-        "parameters": _LIST,
-    },
-    "run": {"launch": _Key(str, LAUNCHERS), "cmd": _STR, "workdir": _STR},
-    "config": {"dir": _STR, "default": _STR},
-    "resources": {"nodes": _INT, "gpus_per_node": _INT},
-    "consumes": _ARTIFACT,
-    "produces": {k: v for k, v in _ARTIFACT.items() if k != "recipe"},
-    "parameters": {"name": _Key(str, required=True), "description": _Key(str, required=True)},
-}
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TAKEN = frozenset({"env", "wandb", "artifacts", "name", "recipe", "config", "mode", "profile", "output_dir"})
-_TYPE_WORDS = {str: "a string", int: "a whole number", list: "a list", dict: "a table", bool: "true or false"}
 
 
 def read_runspec(script: Path, *, required: bool = True) -> Runspec:
@@ -159,8 +175,8 @@ def read_runspec(script: Path, *, required: bool = True) -> Runspec:
                 remedy=f"run it as a script of your own: nemotron run {shown}",
             )
         return _plain(document, script)
-    lines = {".".join(k): n + block[1] - 1 for k, n in key_lines(block[0]).items()} if block else {}
-    _check(table, shown, lines)
+    lines = {".".join(k): n + block[1] - 1 for k, n in key_lines(block[0], elements=True).items()} if block else {}
+    check_header(table, shown, lines)
     spec = _build(table, document, lines, script)
     return replace(spec, cmd="bash {script}") if script.suffix == ".sh" and spec.cmd is None else spec
 
@@ -188,85 +204,6 @@ def _block(text: str, shown: str) -> tuple[str, int] | None:
     )
 
 
-def _check(table: Any, shown: str, lines: Mapping[str, int]) -> None:
-    if not isinstance(table, dict):
-        raise UserError("[tool.runspec] must be a table", where=shown)
-    problems: list[UserError] = []
-    for name, value in _tables_of(table):
-        problems += _problems(value, name, shown, lines)
-    if len(problems) == 1:
-        raise problems[0]
-    if problems:
-        raise Problems(f"{shown}: {len(problems)} problems in [tool.runspec]", problems)
-
-
-def _tables_of(table: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
-    yield "", table
-    for name in _TABLES:
-        value = table.get(name) if name else None
-        if isinstance(value, dict):
-            yield name, value
-        elif isinstance(value, list):
-            for item in value:
-                yield name, item if isinstance(item, dict) else {"": item}
-
-
-def _problems(table: dict[str, Any], name: str, shown: str, lines: Mapping[str, int]) -> list[UserError]:
-    known = _TABLES[name]
-    prefix = f"tool.runspec.{name}." if name else "tool.runspec."
-    found: list[UserError] = []
-    for key, value in table.items():
-        line = lines.get(prefix + key)
-        where = f"{shown}:{line}" if line else shown
-        label = f"[{prefix[:-1]}] {key}"
-        if key not in known:
-            found.append(UserError(f"unknown key {label}", where=where, remedy=did_you_mean(key, known)))
-            continue
-        spec = known[key]
-        if not isinstance(value, spec.type) or (spec.type is int and isinstance(value, bool)):
-            found.append(UserError(f"{label} must be {_TYPE_WORDS[spec.type]}", where=where))
-        elif spec.choices and value not in spec.choices:
-            found.append(
-                UserError(
-                    f"{label} must be one of {', '.join(spec.choices)}, not {value!r}",
-                    where=where,
-                    remedy=did_you_mean(value, spec.choices),
-                )
-            )
-        elif spec.type is int and value < 0:
-            found.append(UserError(f"{label} must be 0 or more, not {value}", where=where))
-    found += _odd_values(table, name, prefix, shown, lines)
-    missing = [k for k, spec in known.items() if spec.required and k not in table]
-    if missing:
-        found.append(UserError(f"[[{prefix[:-1]}]] needs {', '.join(missing)}", where=shown))
-    return found
-
-
-def _odd_values(
-    table: dict[str, Any], name: str, prefix: str, shown: str, lines: Mapping[str, int]
-) -> Iterable[UserError]:
-    """What is wrong inside a value of the right type: items of a list, a variable's value, an artifact's name."""
-
-    def error(key: str, what: str, remedy: str | None = None) -> UserError:
-        line = lines.get(prefix + key)
-        return UserError(what, where=f"{shown}:{line}" if line else shown, remedy=remedy)
-
-    setup, variables, artifact = table.get("setup"), table.get("env"), table.get("name")
-    if name == "" and isinstance(setup, list) and any(not isinstance(item, str) for item in setup):
-        yield error("setup", "[tool.runspec] setup must be a list of strings")
-    if name == "" and isinstance(variables, dict):
-        for key, value in variables.items():
-            if not _VARIABLE.fullmatch(key) or isinstance(value, (dict, list)):
-                yield error(f"env.{key}", f"[tool.runspec.env] {key} must be NAME = a string, number or boolean")
-    names_artifact = name in ("consumes", "produces") and isinstance(artifact, str)
-    if names_artifact and (artifact in _TAKEN or not _VARIABLE.fullmatch(str(artifact))):
-        yield error(
-            "name",
-            f"[[tool.runspec.{name}]] cannot be named {artifact!r}: it is a key below 'run'",
-            "choose another plain word, such as data or model",
-        )
-
-
 def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, int], script: Path) -> Runspec:
     run, config = table.get("run", {}), table.get("config", {})
     resources = table.get("resources", {})
@@ -274,12 +211,14 @@ def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, 
         name=table.get("name"),
         description=table.get("description", ""),
         kind=table.get("kind"),
+        tags=tuple(table.get("tags", ())),
         image=table.get("image"),
         setup=tuple(str(s) for s in table.get("setup", ())),
         download=table.get("download"),
         launch=run.get("launch", "torchrun"),
         cmd=run.get("cmd"),
         workdir=run.get("workdir"),
+        python=run.get("python"),
         config_dir=config.get("dir", "./config"),
         config_default=config.get("default", "default"),
         has_config=True,
@@ -289,11 +228,17 @@ def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, 
         env={k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in table.get("env", {}).items()},
         consumes=tuple(ArtifactSpec(**item) for item in table.get("consumes", ())),
         produces=tuple(ArtifactSpec(**item) for item in table.get("produces", ())),
-        parameters=tuple(Parameter(**item) for item in table.get("parameters", ())),
+        parameters=tuple(_parameter(item) for item in table.get("parameters", ())),
+        models=tuple(Model(**item) for item in table.get("models", ())),
+        errors=tuple(KnownError(**item) for item in table.get("errors", ())),
         declared=True,
         lines=lines,
         **_python(document, script),
     )
+
+
+def _parameter(item: Mapping[str, Any]) -> Parameter:
+    return Parameter(**{**item, "choices": tuple(item.get("choices", ()))})
 
 
 def _plain(document: dict[str, Any], script: Path) -> Runspec:

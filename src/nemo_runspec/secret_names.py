@@ -66,7 +66,7 @@ _SWITCHES = frozenset({"", "none", "null", "true", "false", "yes", "no", "on", "
 """What may stand under a secret's name instead of one: `HF_HUB_DISABLE_IMPLICIT_TOKEN=1`."""
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _COUNTED = re.compile(r"_+[0-9]+$")
-_SPECIAL = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}|\$\{?\w+\}?")
+_SPECIAL = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}|\$\{?\w+\}?|\$\{oc\.env:\w+(?:,(?:'')?)?\}")
 
 
 def is_secret_name(name: str) -> bool:
@@ -92,7 +92,8 @@ def is_secret_option(name: str) -> bool:
 
 
 def holds_secret(name: str, value: Any) -> bool:
-    """True where what stands under that name is one: neither empty, nor a switch, nor a special token (`<pad>`)."""
+    """True where what stands under that name is one: neither empty, nor a switch, nor a special token (`<pad>`),
+    nor a reference to a variable."""
     if isinstance(value, float) or str(value).lower() in _SWITCHES or not is_secret_name(name):
         return False
     return not _SPECIAL.fullmatch(str(value))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from nemo_runspec.paths import user_home
+
+COMMAND_LINE = "command line"
+"""The place of what was typed."""
 
 
 class Layer(str, Enum):
@@ -52,11 +56,16 @@ class Source:
     def label(self) -> str:
         """What the dry-run prints beside a value, such as `env.toml:6 [base-slurm] via extends`."""
         if self.file is None and self.layer is Layer.CLI:
-            return "command line"
+            return COMMAND_LINE
         if self.file is None:
             return self.text or self.layer.value
-        also = f" {self.text}" if self.text else ""
+        also = f" {self.text}" if self.text and self.layer is not Layer.CLI else ""
         return f"{self.place()}{' via extends' if self.inherited else ''}{also}"
+
+
+def sources_below(sources: Mapping[str, Source], prefix: str) -> dict[str, Source]:
+    """Those of the values below a prefix, by what follows it."""
+    return {path.removeprefix(prefix): source for path, source in sources.items() if path.startswith(prefix)}
 
 
 def display_path(path: Path, base: Path | None = None) -> str:

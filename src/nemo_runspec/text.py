@@ -15,6 +15,27 @@ def one_line(text: str) -> str:
     return clean(" ".join(text.split()))
 
 
+def display_width(text: str) -> int:
+    """Columns of a terminal that a text takes: two for each wide character of East Asia, none for a combining one."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+
+
+def fitting(text: str, columns: int) -> str:
+    """As much of a text as goes into so many columns."""
+    if text.isascii():
+        return text[: max(0, columns)]
+    used = 0
+    for number, character in enumerate(text):
+        used += display_width(character)
+        if used > columns:
+            return text[:number]
+    return text
+
+
 def shorten(text: str, longest: int) -> str:
     """The text, cut to so many characters with an ellipsis for the last one."""
     return text if len(text) <= longest else f"{text[: max(0, longest - 1)].rstrip()}…"
@@ -35,6 +56,13 @@ def size(count: float) -> str:
         value /= 1000
         unit += 1
     return f"{value:.1f} {_UNITS[unit]}" if unit else f"{value:.0f} B"
+
+
+def size_of(part: float, whole: float) -> str:
+    """How many bytes of how many, in the unit of all of them: `12.1 of 340.0 MB`."""
+    number, unit = size(whole).split()
+    step = 1000 ** _UNITS.index(unit)
+    return f"{part / step:.{1 if '.' in number else 0}f} of {number} {unit}"
 
 
 def count(number: int, noun: str, nouns: str = "") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -58,13 +59,17 @@ def parse_toml(text: str, shown: str, *, first_line: int = 1) -> dict[str, Any]:
         raise UserError(f"not valid TOML: {error or 'nested too deeply'}", where=shown) from None
 
 
-def key_lines(text: str) -> dict[KeyPath, int]:
+def key_lines(text: str, *, elements: bool = False) -> dict[KeyPath, int]:
     """The 1-based line of every table header and key of a valid document, by its full path.
 
     Keys inside inline tables get the line of the key that holds the table. The later of two places wins, so an
     array of tables points at its last element.
+
+    Args:
+        elements: the keys of an array of tables have the number of their element before them, from `0`.
     """
     lines: dict[KeyPath, int] = {}
+    seen: Counter[KeyPath] = Counter()
     table: KeyPath = ()
     pending: str | None = None
     depth = 0
@@ -74,6 +79,10 @@ def key_lines(text: str) -> dict[KeyPath, int]:
             if stripped.startswith("["):
                 table = _header(stripped)
                 lines[table] = number
+                if elements and stripped.startswith("[["):
+                    seen[table] += 1
+                    table = (*table, str(seen[table] - 1))
+                    lines[table] = number
                 continue
             key, rest = _split_key(raw)
             if key is None:

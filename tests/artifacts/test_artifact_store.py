@@ -43,9 +43,9 @@ def register(*paths: Path | str, **environment: str) -> str:
 
 REGISTERS = """
 import sys
-from nemo_runspec.jobside.artifacts import register
+from nemo_runspec.jobside.registration import JobPlace, register
 for _ in range(int(sys.argv[1])):
-    sys.stdout.write("".join(line + chr(10) for line in register(sys.argv[2:])))
+    sys.stdout.write("".join(line + chr(10) for line in register(sys.argv[2:], JobPlace())))
 """
 
 
@@ -67,7 +67,7 @@ def test_what_a_job_that_died_has_left_stands_in_nobodys_way(tmp_path):
     model = stored(tmp_path, "model")
     (tmp_path / "model" / f".latest.{NAME}").symlink_to("something")
     assert register(model.path) == ""
-    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == ["latest", NAME]
+    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == [".versions", "latest", NAME, "v1"]
 
 
 @pytest.mark.slow
@@ -84,7 +84,13 @@ def test_two_jobs_at_once_both_succeed_and_a_reader_always_finds_one(tmp_path):
         seen.add(resolve_latest(str(tmp_path), "model"))
     assert [each.communicate()[0] for each in running] == [b""] * len(jobs)
     assert None not in seen and seen <= set(map(str, jobs))
-    assert {p.name for p in (tmp_path / "model").iterdir()} == {"latest", *(job.name for job in jobs)}
+    numbers = {f"v{number}" for number in range(1, 9)}
+    assert {p.name for p in (tmp_path / "model").iterdir()} == {
+        "latest",
+        ".versions",
+        *numbers,
+        *(j.name for j in jobs),
+    }
 
 
 @pytest.mark.parametrize("artifact", ["model", None])
@@ -98,7 +104,8 @@ def test_a_latest_that_cannot_be_moved_is_one_line_and_the_others_are_moved(tmp_
     (root / "model" / "latest" / "full").mkdir(parents=True)
     model, data = stored(root, "model"), stored(root, "data")
     said = register(model.path, data.path, LC_ALL="C")
-    assert said.startswith(f"{root}/model/latest could not be set to {NAME}: ") and said.count("\n") == 1
+    what = f"model ({model.path}): v1 is there, and {root}/model/latest does not lead to it: "
+    assert said.startswith(what) and said.count("\n") == 1
     assert resolve_latest(str(root), "data") == data.path
 
 

@@ -1,6 +1,7 @@
 """Runs the comparison of our batch scripts with NeMo-Run's on 3,000 profiles, and ships its result if it holds.
 
-`uv run python tests/backends/renew_compared.py`, after a change of what renders a batch script, or of NeMo-Run.
+`uv run --group dev python tests/backends/renew_compared.py`, after a change of what renders a batch script, or of
+NeMo-Run.
 """
 
 from __future__ import annotations

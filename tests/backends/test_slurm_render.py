@@ -251,7 +251,7 @@ assert not {"nemo_run", "leptonai", "requests", "docker", "torch", "ray"} & set(
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-RENEW = "uv run python tests/backends/renew_compared.py"
+RENEW = "uv run --group dev python tests/backends/renew_compared.py"
 
 
 def test_the_shipped_comparison_is_that_of_this_code():

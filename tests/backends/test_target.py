@@ -24,7 +24,7 @@ STRANGERS = {
     "nemotron/cli/recipe.py": "click's parameters",
     "nemo_runspec/visible.py": "streams",
     "nemo_runspec/console.py": "streams",
-    "nemo_runspec/supervise/output.py": "streams",
+    "nemo_runspec/spinner.py": "a thread's own",
     "nemo_runspec/envs.py": "an interpreter's own attribute",
     "nemo_runspec/config/yaml_lines.py": "PyYAML may be built without its C part",
     "nemo_runspec/submission/layout.py": "PyYAML may be built without its C part",

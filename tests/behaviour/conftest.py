@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from lab_docker import docker_engine
 from labs.lepton.fixtures import lepton_lab
 from labs.runai.fixtures import runai_lab
+from labs.s3.lab import S3Lab
 from labs.slurm.fixtures import mended_slurm, pytest_runtest_makereport, pytest_runtest_protocol, slurm_lab
 from support import Project
 
@@ -37,6 +39,16 @@ def bench(rig: Rig, request: pytest.FixtureRequest, project: Project) -> Iterato
     for folder in (project.state / "jobs").glob("*-*"):
         if made.setting.left_alone(folder):
             made.nemotron("jobs", "cancel", folder.name, "--grace", "1")
+
+
+@pytest.fixture
+def s3_lab(rig: Rig, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S3Lab]:
+    """An S3 service that the rig's jobs reach: a cluster's machines have a network of their own."""
+    here = request.getfixturevalue("slurm_lab").outside if rig.name == "slurm" else "127.0.0.1"
+    (tmp_path / "s3").mkdir()
+    lab = S3Lab(tmp_path / "s3", host=here)
+    yield lab
+    lab.close()
 
 
 def _parameter(rig: Rig) -> object:

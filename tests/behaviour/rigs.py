@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -61,6 +61,8 @@ class Setting:
         left_alone: whether a job, given its folder, is to be ended after a test.
         signals: how a job, given its name and folder, is told a signal with the platform's own means, or its `end`;
             each says whether there was anything to tell it to.
+        bucket: words of a command line by which a job reaches a bucket on this machine's loopback and has its two keys,
+            given these; by default the keys travel.
     """
 
     profile: str
@@ -72,6 +74,7 @@ class Setting:
     job_dir: Callable[[Path], Path] = lambda folder: folder
     left_alone: Callable[[Path], bool] = lambda folder: not (folder / "status" / "node-0").exists()
     signals: Mapping[str, Callable[[str, Path], bool]] = field(default_factory=dict)
+    bucket: Callable[[Mapping[str, str]], Sequence[str]] = lambda keys: ()
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,10 @@ def _docker(request: pytest.FixtureRequest, project: Project) -> Setting:
         return heard
 
     profile = f'executor = "docker"\ncontainer_image = "{lab_docker.BASE}"'
-    return Setting(profile, {"DOCKER_HOST": engine.host}, view, leftovers, signals=signals_by(tell))
+    return Setting(
+        profile, {"DOCKER_HOST": engine.host}, view, leftovers, signals=signals_by(tell),
+        bucket=lambda keys: ("run.env.network=host",),
+    )  # fmt: skip
 
 
 def _containers(engine: lab_docker.Engine, job: str) -> list[dict[str, Any]]:
@@ -289,7 +295,13 @@ secret_vars = {{ SECRET_CANARY = "canary/value" }}"""
         url = f"{lab.base_url}/workloads/{job.kind}/{job.id}/suspend"
         return _asked(Request(url, b"", _headers(token), method="POST"))
 
-    return _pods(profile, {"RUNAI_CLIENT_SECRET": lab.client_secret}, volume, view, lab.pods, end)
+    def bucket(keys: Mapping[str, str]) -> list[str]:
+        """Kept by run:ai: what a workload is given otherwise, all who see it can read."""
+        lab.credential("bucket", keys)
+        return [f"++run.env.secret_vars.{name}=bucket/{name}" for name in keys]
+
+    made = _pods(profile, {"RUNAI_CLIENT_SECRET": lab.client_secret}, volume, view, lab.pods, end)
+    return replace(made, bucket=bucket)
 
 
 def _asked(request: Request) -> bool:

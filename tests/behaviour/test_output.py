@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import signal
 
 import pytest
@@ -59,31 +60,43 @@ def test_long_lines(bench):
 
 
 def test_odd_bytes(bench):
-    """Empty lines, unicode, Windows line ends and progress bars come as lines; bytes that are no text break nothing."""
+    """Empty lines, unicode and Windows line ends come as lines, a progress bar as it was last; bytes that are no text
+    break nothing."""
     ended = bench.attached(
         r"""
-        os.write(1, "ünï ☃\n\nwindows\r\n\r 1%\r 2%\nend\n".encode())
+        import time
+        os.write(1, "ünï ☃\n\nwindows\r\n\r 1%".encode())
+        time.sleep(1.5)
+        os.write(1, b"\r 2%")
+        time.sleep(0.5)
+        os.write(1, b"\r 3%\nend\n")
         os.write(1, b"\xff\xfe\nlast\n")
         """
     )
     assert ended.code == 0, ended.err
-    assert ended.lines == ["ünï ☃", "", "windows", " 1%", " 2%", "end", "\udcff\udcfe", "last"]
+    lines = ["ünï ☃", "", "windows", " 3%", "end", "\udcff\udcfe", "last"]
+    assert ended.lines == lines
+    assert bench.log_lines(bench.newest()) == lines
+    assert "\r" not in ended.out + bench.nemotron("jobs", "logs", bench.newest()).out
 
 
 def test_seen_while_it_runs(bench):
-    """A line is seen when it is written, not when the job ends; a progress bar too."""
+    """A line is seen when it is written, not when the job ends; how far a progress bar is too."""
     process = bench.start(
         r"""
         import time
-        sys.stderr.write("\r 1%"); sys.stderr.flush()
-        sys.stderr.write("\r 2%"); sys.stderr.flush()
-        time.sleep(600)
+        print("begun", flush=True)
+        for number in range(6000):
+            sys.stderr.write(f"\r {number} of 6000"); sys.stderr.flush()
+            time.sleep(0.1)
         """
     )
     try:
         first = {line_of(process.stdout) for _ in range(bench.rig.nodes)}
         tags = [f"[rank{rank}] " for rank in range(bench.rig.nodes)] if bench.rig.nodes > 1 else [""]
-        assert first == {f"{tag} 1%\n".encode() for tag in tags}
+        assert first == {f"{tag}begun\n".encode() for tag in tags}
+        told = iter(lambda: line_of(process.stderr), b"")
+        assert any(re.fullmatch(rb"(\[rank0\] )? \d+ of 6000\n", line) for line in told)
         assert process.poll() is None
     finally:
         process.send_signal(signal.SIGINT)

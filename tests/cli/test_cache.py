@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import time
@@ -9,11 +10,16 @@ from pathlib import Path
 
 import pytest
 from job_records import record, stored
-from support import HEADER, Project, process, start
+from support import HEADER, Project, git, make_repository, process, start
 from waiting import until
 
 from nemo_runspec import envs
+from nemo_runspec.packaging.addresses import read_auto_mount
+from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.records import JobStore
+from nemo_runspec.records.process import this_process
+from nemo_runspec.submission.mount_commits import write_mounts
+from nemo_runspec.text import size
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +90,7 @@ def test_what_was_asked_for_just_now_or_is_being_made_stays(project: Project) ->
     assert len(kept(project)) == 2
 
 
-def test_a_mirrored_log_goes_and_the_only_one_stays(project: Project) -> None:
+def test_a_mirrored_log_goes_where_logs_are_named_and_one_of_this_machine_stays(project: Project) -> None:
     store = JobStore(project.state / "jobs")
     here = stored(store, record("here-1122-aaaaaaaa", ENDED, age=90 * 86400), b"the only one\n")
     there = stored(
@@ -92,9 +98,64 @@ def test_a_mirrored_log_goes_and_the_only_one_stays(project: Project) -> None:
     )
     logs = {each.name: store.folder(each.name) / "logs" / "job.log" for each in (here, there)}
     logs[there.name].with_name("fetched.json").write_text('{"size": 7, "offsets": {}}')
+    room = size(logs[there.name].stat().st_blocks * 512)
     assert list(kept(project, "--kind", "logs")) == [there.name]
-    process(project, "cache", "prune", "--older-than", "30d", "--kind", "logs").succeeds()
+    for word in ("-n", "-q"):
+        said = process(project, "cache", "prune", "--older-than", "0s", word).succeeds().out
+        assert f"{room} of logs of jobs elsewhere stay, perhaps the only copy: --kind logs takes them away" in said
+        assert said.startswith("0 B ")
+        assert [log.exists() for log in logs.values()] == [True, True]
+    assert process(project, "cache", "prune", "--older-than", "0s", "--json").succeeds().json == []
+    said = process(project, "cache", "prune", "--older-than", "30d", "--kind", "logs").succeeds().out
+    assert said.endswith(f"{room} freed\n")
     assert [log.exists() for log in logs.values()] == [True, False]
+
+
+def test_a_package_stays_while_a_job_holds_it(project: Project) -> None:
+    make_repository(project.folder)
+    project.recipe("done", body="print('done')\n")
+    git(project.folder, "add", "--all")
+    git(project.folder, "commit", "--quiet", "--message=recipe")
+    process(project, "done", "run.env.packager=git").succeeds()
+    name = JobStore(project.state / "jobs").list()[0].name
+    [archive] = (project.state / "packages").glob("*.tar.gz")
+    os.utime(archive, (LONG_AGO, LONG_AGO))
+    [entry] = kept(project, "--kind", "packages").values()
+    assert (entry["path"], entry["needed_by"], entry["bytes"] > 0) == (str(archive), [name], True)
+    assert process(project, "cache", "prune", "--older-than", "0s", "--json").succeeds().json == []
+    process(project, "jobs", "rm", name).succeeds()
+    [gone] = process(project, "cache", "prune", "--older-than", "30d", "--json").succeeds().json
+    assert (gone["path"], archive.exists()) == (str(archive), False)
+
+
+def test_a_clone_stays_while_a_living_job_mounts_it_and_is_made_anew_afterwards(project: Project) -> None:
+    """The job is a record here: what it mounts is what it has written down."""
+    remote = project.folder / "lib"
+    remote.mkdir()
+    (remote / "lib.py").write_text("1\n")
+    make_repository(remote)
+    living = stored(
+        JobStore(project.state / "jobs"), record("lives-1122-aaaaaaaa", ("planned",), launcher=this_process())
+    )
+    folder = JobStore(project.state / "jobs").folder(living.name)
+    wanted = read_auto_mount(f"git+file://{remote}@main,/opt/lib", living.name, lambda: project.state / "git")[0]
+    [mount] = provide_mounts((wanted,), print)
+    write_mounts(folder, [mount])
+    [clone] = (project.state / "git").iterdir()
+    for part in ("lock", "mirror.git", "jobs"):
+        os.utime(clone / part, (LONG_AGO, LONG_AGO))
+    [entry] = kept(project, "--kind", "clones").values()
+    assert (entry["path"], entry["needed_by"], entry["bytes"] > 0) == (str(clone), [living.name], True)
+    assert process(project, "cache", "prune", "--older-than", "0s", "--json").succeeds().json == []
+    assert (Path(mount.path) / "lib.py").read_text() == "1\n"
+    ended = {"states": (*living.states, *record(living.name, ENDED).states[1:]), "launcher": None}
+    stored(JobStore(project.state / "jobs"), dataclasses.replace(living, **ended))
+    [gone] = process(project, "cache", "prune", "--older-than", "30d", "--json").succeeds().json
+    assert gone["path"] == str(clone)
+    assert not Path(mount.path).exists()
+    assert list(kept(project)) == []
+    [again] = provide_mounts((wanted,), print)
+    assert (Path(again.path) / "lib.py").read_text() == "1\n"
 
 
 def test_it_asks_how_old_and_knows_its_kinds(project: Project) -> None:

@@ -114,6 +114,17 @@ def test_values_of_profile_keys(complete):
     assert complete(*line, "run.env.partition=") == []
 
 
+def test_keys_of_a_profile_that_is_changed(complete):
+    assert words(complete("env", "set", "my-cluster", "part")) == {"partition="}
+    assert words(complete("env", "set", "my-cluster", "node_g")) == set()
+    assert words(complete("env", "set", "lepton", "node_g")) == {"node_group="}
+    assert words(complete("env", "set", "my-cluster", "dirty=")) == {"dirty=warn", "dirty=refuse", "dirty=include"}
+    assert words(complete("env", "add", "new", "--extends", "lepton", "can_be")) == {"can_be_preempted="}
+    assert words(complete("env", "set", "wandb", "en")) == {"entity="}
+    assert words(complete("env", "unset", "my-cluster", "run_")) == {"run_partition"}
+    assert words(complete("env", "rm", "my-")) == {"my-cluster"}
+
+
 def test_files(complete, project):
     for name in ("train.py", "notes.txt", "src/other.py", ".hidden/x.py", "a plan.json"):
         project.write(name, "")
@@ -141,8 +152,8 @@ def jobs(project):
 @pytest.mark.parametrize(
     ("verb", "offered"),
     [
-        ("cancel", "a"), ("stop", "a"), ("wait", "a"), ("ssh", "a"), ("events", "a"), ("rm", "bc"), ("retry", "bc"),
-        ("logs", "abc"), ("show", "abc"), ("diagnose", "ac"), ("compare", "abc"),
+        ("cancel", "a"), ("stop", "a"), ("wait", "a"), ("ssh", "a"), ("forward", "a"), ("events", "a"), ("rm", "bc"),
+        ("retry", "bc"), ("logs", "abc"), ("show", "abc"), ("diagnose", "ac"), ("compare", "abc"),
     ],
 )  # fmt: skip
 def test_jobs_that_a_command_is_for(complete, jobs, verb, offered):
@@ -165,7 +176,7 @@ def test_executors_and_forms(complete):
 
 def test_steps_and_profiles_elsewhere(complete, project):
     project.recipe("steps/sft/automodel", default="value: 1\nlong_name: 2\n")
-    assert words(complete("steps", "run", "s")) == {"sft/automodel"}
+    assert words(complete("steps", "run", "sft/a")) == {"sft/automodel"}
     assert words(complete("steps", "run", "sft/automodel", "long")) == {"long_name="}
     assert "my-cluster" in words(complete("env", "show", "my"))
 
@@ -211,9 +222,9 @@ class Shell:
     def __init__(self, name, script, environment, folder):
         self.name, self._script, self._environment, self._folder = name, script, environment, folder
 
-    def offers(self, line):
+    def offers(self, line, program=None):
         """The words that it would show, or complete with."""
-        program = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[self.name]
+        program = program or {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[self.name]
         done = subprocess.run(
             [self.name, *(["-f"] if self.name == "zsh" else []), "-c", program, "x", str(self._script), line]
             if self.name != "fish"
@@ -263,6 +274,33 @@ def test_in_the_shell_itself(shell, project, jobs):
     assert {"train.py", "my train.py"} <= {word.replace("\\", "") for word in shell.offers("nemotron run ")}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash"], indirect=True)
+def test_bash_3_2_as_macos_has_it(shell, project):
+    """It has no compopt: words that go on get no space behind them as all others bring theirs."""
+    project.write("src/x.py", "")
+    project.write("train.py", "")
+    old = "enable -n compopt\n" + _BASH.replace("compopt() { :; }", "")
+    assert shell.offers("nemotron nano3 pretrain --run my", old) == ["my-cluster "]
+    assert shell.offers("nemotron nano3 pretrain run.env.packager_subpa", old) == ["run.env.packager_subpath="]
+    assert {"train.py ", "src/"} <= set(shell.offers("nemotron run ", old))
+
+
 def test_the_script_for_an_unknown_shell(nemotron_process):
     done = nemotron_process("--show-completion", "tcsh", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert "Traceback" not in done.err
+
+
+@pytest.mark.slow
+def test_a_pipeline(complete, project):
+    """Steps, and the files of pipelines; of a step its configs; of a profile its keys and their values."""
+    project.write("pipes/mine.yaml", "steps: []\n")
+    project.write("top.yaml", "steps: []\n")
+    assert {"data_prep/pretrain_prep", "sft/automodel", "top.yaml", "pipes/"} <= words(complete("pipe", ""))
+    assert words(complete("pipe", "pipes/")) == {"pipes/mine.yaml"}
+    assert words(complete("pipe", "./top")) == {"./top.yaml"}
+    assert words(complete("pipe", "sft/automodel", "-c", "")) == {"default", "tiny"}
+    assert words(complete("pipe", "sft/automodel@")) == {"sft/automodel@default", "sft/automodel@tiny"}
+    on = ("pipe", "sft/automodel", "--run", "my-cluster")
+    assert words(complete(*on, "run.env.tunnel=")) == {"run.env.tunnel=local", "run.env.tunnel=ssh"}
+    assert words(complete("artifacts", "check", "to")) == {"top.yaml"}

@@ -248,9 +248,11 @@ def test_programs_are_named_by_version_and_digest(shown):
     plan, rendering, _ = shown("my-cluster")
     programs = (Program("supervisor.pyz", "1.2.3", "ab" * 32, 412_345), Program("start.sh", "1", "cd" * 32, 900))
     rendering = Rendering(rendering.files, rendering.command, programs=programs, sent=rendering.sent)
-    for text in (page(plan, rendering, width=None), full(plan, rendering)):
-        [line] = [line for line in text.splitlines() if "supervisor.pyz" in line]
-        assert line.split() == ["supervisor.pyz", "1.2.3", "412.3", "kB,", "sha256", "abababababab"]
+    [line] = [line for line in full(plan, rendering).splitlines() if "supervisor.pyz" in line]
+    assert line.split() == ["supervisor.pyz", "1.2.3", "412.3", "kB,", "sha256", "abababababab"]
+    assert "same for all jobs: supervisor.pyz abababababab, start.sh cdcdcdcdcdcd\n" in page(
+        plan, rendering, width=None
+    )
 
 
 def test_a_platform_that_gets_no_text(shown):
@@ -341,3 +343,11 @@ def test_the_script_is_all_there_is_on_standard_output(project, nemotron):
     assert "nemotron: hole PROJECT_ID: the id of project team" in shown.err
     clean = nemotron(*TINY, "--run", "my-cluster", "-d", "--script").succeeds()
     assert clean.out.startswith("#!/bin/bash\n")
+
+
+def test_what_is_optional_and_not_named_is_said_to_be_so(nemotron):
+    page = nemotron("steps", "run", "byob/mcq", "-c", "tiny", "--dry-run").succeeds().out
+    rows = [" ".join(line.split()) for line in page.splitlines()]
+    reads = rows.index("reads benchmark = not named tiny.yaml:6")
+    assert rows[reads + 1] == "may be left out"
+    assert any(row.startswith("writes translated = not asked for") for row in rows)

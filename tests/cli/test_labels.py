@@ -84,9 +84,9 @@ def test_the_python_form_of_a_plan_without_labels_is_that_of_before(toy, nemotro
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--name", "Llama_LR 3e-4"), ["--name llama-lr-3e-4", "small letters"]),
+        (("--name", "Llama_LR 3e-4"), ["such as llama-lr-3e-4", "small letters"]),
         (("--name", "x" * 21), ["at most 20"]),
-        (("--name", "9lives"), ["--name lives"]),
+        (("--name", "9lives"), ["such as lives"]),
         (("--name", "last"), ["means the newest job"]),
         (("--name", "a", "--name", "b"), ["--name is given 2 times"]),
         (("--tag", "two words"), ["'two words' is no tag"]),

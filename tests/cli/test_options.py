@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 
 import pytest
@@ -213,9 +214,10 @@ def test_list(project, nemotron):
     project.recipe("mine/broken", header=HEADER.replace("launch =", "lunch ="))
     project.recipe("steps/sft/automodel")
     out = nemotron("list").succeeds().out
-    assert "nemotron mine train" in out
-    assert "default, tiny" in out
-    assert "nemotron steps run sft/automodel" in out
+    recipes, _, steps = out.partition("\nSteps  (nemotron steps run …)\n")
+    assert recipes.startswith("Recipes  (nemotron …)\n")
+    assert re.search(r"^  mine train +default, tiny  ", recipes, re.MULTILINE)
+    assert re.search(r"^  sft/automodel ", steps, re.MULTILINE)
     assert "cannot be read: unknown key [tool.runspec.run] lunch" in out
     assert "did you mean 'launch'?" in out
     rows = {row["path"]: row for row in nemotron("list", "--json").json}

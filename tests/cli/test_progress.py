@@ -99,3 +99,8 @@ def test_a_watch_on_a_terminal_renews_itself(project, job, columns):
     assert "\x1b[J" in shown
     drawn = shown.replace("\r", "").split("\x1b[J")[-1]
     assert "failed 5" in drawn and "all are over" in drawn
+
+
+def test_a_watch_of_nothing_says_so(nemotron):
+    watched = nemotron("jobs", "status", "--watch").succeeds()
+    assert (watched.out, watched.err) == ("", "No job is under way.\n")

@@ -49,10 +49,12 @@ def test_logs_and_a_look_before(project, job, nemotron_process):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), ["has no outputs: none is on record", "jobs pull"]),
+        ((), ["has no outputs: none is on record", "(results/, ", " results/\n"]),
         (("checkpoints",), ["has no checkpoints"]),
         (("outpust",), ["has no output 'outpust'", "outputs"]),
-        (("gone/here",), ["there is no ", "gone/here"]),
+        (("gone/here",), ["there is no ", "gone/here", "there are: results/, "]),
+        (("results/c.txt",), ["there is no ", "/results there are: b.txt, a.txt\n"]),
+        (("/no/such/place",), ["there is no /no/such/place", "there are: results/, "]),
     ],
 )
 def test_what_is_not_there(job, nemotron_process, words, said):

@@ -45,6 +45,8 @@ def test_they_run(project, nemotron, monkeypatch, executor):
     project.recipe("mine/direct")
     project.recipe("mine/spread", header=HEADER.replace('"direct"', '"torchrun"'), aaa="x: 1\n", default="x: 1\n")
     for recipe in find_recipes():
+        if recipe.is_step:
+            continue  # whose required inputs must be named first
         if recipe.spec.kind == "build" and executor != "slurm":
             continue  # it does not run there: tests/slurm/test_build.py
         lines = examples(nemotron, monkeypatch, *recipe.path.split("/"))

@@ -71,7 +71,7 @@ REFUSALS = [
     (["run", "./gone.py"], ["no such script"]),
     (["run"], ["SCRIPT"]),
     (["run", "."], ["no such script"]),
-    (["steps", "run", "sft/automodel"], ["no step 'sft/automodel'"]),
+    (["steps", "run", "sft/automodul"], ["no step 'sft/automodul'", "did you mean 'sft/automodel'?"]),
     (["steps", "show", "x"], ["no step 'x'"]),
     (["env", "show", "nothing"], ["no profile 'nothing'"]),
     (["env", "show", "wandb"], ["system section"]),

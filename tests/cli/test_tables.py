@@ -6,9 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nemotron.cli.tables import Styled, display_width, laid_out, text_of, wrapped
+from nemo_runspec.text import display_width
+from nemotron.cli.tables import Styled, laid_out, text_of, wrapped
 
-WORD = st.text(st.sampled_from("abcdef/._=-é日本ü"), min_size=1, max_size=40)
+WORD = st.text(st.sampled_from("abcdef37/._=-é日本ü"), min_size=1, max_size=40)
 TEXT = st.lists(WORD, max_size=12).map(" ".join)
 ROWS = st.integers(1, 6).flatmap(
     lambda count: st.lists(st.lists(TEXT, min_size=count, max_size=count), min_size=1, max_size=6)
@@ -23,6 +24,8 @@ def lines_of(rows, width, indent=2):
 @given(ROWS, st.integers(20, 160))
 @example([["a", "b" * 15, "c d"]], 20)
 @example([["name of it", "x", "日" * 30, "end"]], 30)
+@example([["", "", ". =========日日"]], 20)
+@example([["name", "28 " + "=" * 12, "3 kB"]], 20)
 def test_no_line_is_too_long_and_no_word_broken_that_has_room(rows, width):
     for row, lines in zip(rows, lines_of(rows, width), strict=True):
         assert all(display_width(line) <= width for line in lines), lines
@@ -51,6 +54,11 @@ def test_a_text_is_wrapped_between_words(text, room):
     lines = wrapped(text, room)
     assert " ".join(lines).replace(" ", "") == text.replace(" ", "")
     assert all(display_width(line) <= room or len(line) == 1 for line in lines)
+
+
+def test_a_number_stays_with_its_unit():
+    assert wrapped("made of 28.7 kB", 12) == ["made of", "28.7 kB"]
+    assert wrapped("it has 28 files", 12) == ["it has 28", "files"]
 
 
 def test_a_style_goes_on_in_the_next_line():
@@ -108,3 +116,9 @@ def test_every_key_has_a_topic(project, nemotron):
 def test_nothing_is_about_it(project, nemotron):
     nemotron("env", "fields", "slrum").refuses("no key of a profile is about 'slrum'", "did you mean 'slurm'?")
     nemotron("env", "fields", "docker", "partition").refuses("no key of executor 'docker'", "executors: ")
+
+
+def test_a_profile_is_shown_with_its_executor_and_its_parents(project, nemotron):
+    project.write("env.toml", '[base]\nexecutor = "docker"\n[mine]\nextends = "base"\n')
+    assert nemotron("env", "show", "base").succeeds().out.startswith("base  (docker)\n")
+    assert nemotron("env", "show", "mine").succeeds().out.startswith("mine  (docker, extends base)\n")

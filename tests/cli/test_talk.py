@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nemo_runspec.console import note
 from nemotron import __version__
 from nemotron.cli.root import COMMANDS
 
@@ -35,6 +36,12 @@ def test_quiet_says_results_and_errors_only(project, nemotron):
     assert (quiet.succeeds().err, "out of the job" in quiet.out) == ("", True)
     assert "no profile" in nemotron("-q", "run", "./train.py", "--run", "gone").err
     assert nemotron("run", "./train.py").err, "the next command is as it was"
+
+
+def test_who_called_it_from_python_is_not_left_quiet(nemotron, capsys):
+    nemotron("-q", "list").succeeds()
+    note("heard")
+    assert capsys.readouterr().err == "heard\n"
 
 
 def test_where_an_option_stands_does_not_matter(nemotron):

@@ -17,6 +17,7 @@ from nemo_runspec.backends.cloud.code.upload import pod_arguments
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Package
 from nemo_runspec.remote.job import RemoteJob
+from nemo_runspec.spinner import Spinner
 from nemo_runspec.submission.request import RetriedJob, Submission
 
 MB = 1_000_000
@@ -39,6 +40,38 @@ def noise(folder: Path, size: int) -> Path:
 def digest(folder: Path) -> str:
     """Of what the archive holds."""
     return subprocess.run(["sha256sum", folder / "noise"], capture_output=True, text=True, check=True).stdout.split()[0]
+
+
+class Heard(Spinner):
+    """A line that lives, and all that it was told."""
+
+    def __init__(self) -> None:
+        super().__init__("sending")
+        self.told: list[str] = []
+
+    def tell(self, text: str) -> None:
+        super().tell(text)
+        self.told.append(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["volume", "s3"])
+def test_an_upload_tells_how_far_it_is(tmp_path, s3_lab, monkeypatch, way):
+    """In pieces of a file on a volume, in parts of an object in a bucket; then the line says what it said before."""
+    monkeypatch.setenv("ACCESS_KEY", s3_lab.access_key)
+    monkeypatch.setenv("SECRET_KEY", s3_lab.secret_key)
+    (tmp_path / "run").mkdir()
+    archive = noise(tmp_path, 40 * MB)
+    s3_lab.bucket("bucket")
+    s3 = {"code_url": "s3://bucket/code", "s3_endpoint": s3_lab.endpoint, "s3_region": s3_lab.region}
+    target = {"volume": {"run_dir_here": str(tmp_path / "run")}, "s3": s3}[way]
+    plan = with_code(cloud_plan(tmp_path, DIGEST, target=target), archive)
+    with Heard() as heard:
+        loaded(plan, archive=archive, offer=offer_of(plan, {}, inline_word=90_000))
+    code = [text.removeprefix("uploading code · ") for text in heard.told if text.startswith("uploading code · ")]
+    assert (code[0], code[-1]) == ("0.0 of 40.0 MB", "40.0 of 40.0 MB")
+    assert "16.8 of 40.0 MB" in code or len(code) > 100
+    assert (heard.told[-1], heard.text) == ("sending", "sending")
 
 
 @pytest.mark.parametrize(("offer", "begin"), [(ROOMY, start), (RUNAI, start_as_variables)], ids=["lepton", "run:ai"])

@@ -46,7 +46,7 @@ def test_files_and_code_arrive_and_the_end_is_told(tmp_path, package, begin):
     assert pod.wait() == 3
     assert "environment:\n" in pod.text and "code: mine code\n" in pod.text
     end = pod.end
-    assert (end.node, end.exit_code, end.rank, end.phase, end.reason) == (0, 3, 0, "command", "")
+    assert (end.node, end.exit_code, end.rank, end.phase, end.reason) == (0, 3, None, "command", "")
     lines = pod.text.splitlines()
     assert end.lines == len(lines) - 1 and lines[-1].startswith("nemotron-end: ")
     assert Path(plan.job_dir, "logs", "node-0.log").read_text().splitlines() == lines

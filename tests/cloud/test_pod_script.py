@@ -269,10 +269,10 @@ def test_stop_ends_a_job_as_process_1_of_its_container(tmp_path):
         assert (end.exit_code, end.received, end.host) == (9, "TERM", "a-pod")
 
 
-def test_a_failing_rank_is_told_with_its_signal(tmp_path):
+def test_a_failing_command_is_told_with_its_signal(tmp_path):
     pod = start(loaded(cloud_plan(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")))
     assert pod.wait() == 139
-    assert cause(pod.end) == "rank 0 was killed by signal 11 (SIGSEGV)"
+    assert cause(pod.end) == "the command was killed by signal 11 (SIGSEGV)"
 
 
 @needs_mounts

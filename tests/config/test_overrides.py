@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from datetime import date
 
 import pytest
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -10,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nemo_runspec.config.overrides import canonical_override, expand_sweep, parse_override
+from nemo_runspec.config.overrides import canonical_override, expand_sweep, override_of, parse_override
 from nemo_runspec.errors import UserError
 
 PRINTABLE = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FFF, exclude_categories=["Cs", "Cc"]), max_size=20)
@@ -166,3 +167,24 @@ def test_a_quoted_value_arrives_in_the_plan(project, value):
     assume(escaped == value)
     text = "name='" + value.replace("'", "\\'") + "'"
     assert nemo_runspec.plan("mine/train", overrides=[text]).config["name"] == value
+
+
+KEYS = st.from_regex(r"[ab_][ab_09]{0,3}", fullmatch=True)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
+    | st.text(st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc"]), max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@given(VALUES)
+def test_a_value_of_a_yaml_file_is_given_as_it_is(value):
+    text = override_of("some.key", value)
+    assert repr(parse_override(text).value()) == repr(value)
+
+
+@pytest.mark.parametrize("value", [date(2020, 1, 1), [b"bytes"], {"é": 1}])
+def test_a_value_that_no_override_can_give(value):
+    with pytest.raises(UserError, match=r"some\.key"):
+        override_of("some.key", value)

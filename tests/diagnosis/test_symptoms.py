@@ -67,6 +67,19 @@ def test_what_python_really_says(kind: str, tmp_path: Path):
     assert found.remedy and found.evidence
 
 
+@pytest.mark.parametrize(
+    ("script", "what"),
+    [
+        ("breakpoint()\nprint()", "rank 1 was ended at a breakpoint, at main.py:2"),
+        ("input('name? ')", "rank 1 asked for input, and there was none, at main.py:1"),
+    ],
+)
+def test_what_reads_where_there_is_nothing(script: str, what: str, tmp_path: Path):
+    found = sure(of_rank(1, said_by(tmp_path, script, "exec < /dev/null")))
+    assert (found.kind, found.what) == ("user code", what)
+    assert "attached local run of one process" in found.remedy
+
+
 def test_an_import_error_says_whose_it_is(tmp_path: Path):
     library = tmp_path / "lib" / "site-packages" / "trainer9"
     library.mkdir(parents=True)

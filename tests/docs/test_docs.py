@@ -69,7 +69,7 @@ def commands_of(page: Path) -> list[str]:
 
 
 def runnable(command: str) -> str:
-    return command.removeprefix("pip install uv && ").removeprefix("uv run ").removeprefix("--no-dev ")
+    return command.removeprefix("pip install uv && ").removeprefix("uv run ").removeprefix("--group dev ")
 
 
 WITH_COMMANDS = [page for page in PAGES if page.is_file() and page.name not in APART and commands_of(page)]

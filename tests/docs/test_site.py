@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_runspec.envs import find_uv, uv_environment
+from nemo_runspec.uv_process import find_uv, uv_environment
 from nemotron import DOCUMENTATION, __version__
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ def test_the_changes_name_this_version():
 def test_the_hooks_run_what_ci_runs():
     """By the tools of the lock file: each hook's program is one that .ci/run has."""
     hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
-    entries = re.findall(r"entry: uv run --frozen (\w+)", hooks)
+    entries = re.findall(r"entry: uv run --frozen --group dev (\w+)", hooks)
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert entries == ["ruff", "ruff", "mypy"]
-    assert all(f"uv run --frozen {name}" in ci for name in entries)
+    assert all(f"uv run --frozen --group dev {name}" in ci for name in entries)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nemo_runspec.records.follow import follow, show
+from nemo_runspec.records.log_view import LogView
 
 LINES = b"".join(b"line %d \xff\x00 of many\r\n" % n for n in range(5000))
 
@@ -62,7 +63,7 @@ def test_what_is_added_is_followed_to_its_last_byte(log):
     writer = threading.Thread(target=write)
     pieces = []
     writer.start()
-    assert follow(log, pieces.append, over.is_set) is True
+    assert follow(log, LogView(pieces.append), over.is_set) is True
     writer.join()
     assert b"".join(pieces) == whole
 
@@ -80,7 +81,7 @@ def test_the_last_words_before_the_end_are_not_missed(log):
         return len(looks) >= 4
 
     pieces = []
-    follow(log, pieces.append, is_over)
+    follow(log, LogView(pieces.append), is_over)
     assert b"".join(pieces) == b"first\nlast\n"
 
 
@@ -94,12 +95,12 @@ def test_a_log_that_is_not_there_yet_is_waited_for(log):
         return len(looks) > 5
 
     pieces = []
-    assert follow(log, pieces.append, is_over) is True
+    assert follow(log, LogView(pieces.append), is_over) is True
     assert pieces == [b"hello\n"]
 
 
 def test_a_job_that_never_had_a_log(log):
-    assert follow(log, print, lambda: True) is False
+    assert follow(log, LogView(print), lambda: True) is False
 
 
 def test_following_from_the_end(log):
@@ -114,7 +115,7 @@ def test_following_from_the_end(log):
         return len(looks) > 3
 
     pieces = []
-    follow(log, pieces.append, is_over, tail=0)
+    follow(log, LogView(pieces.append), is_over, tail=0)
     assert b"".join(pieces) == b"new\n"
 
 
@@ -130,7 +131,7 @@ def test_nothing_stays_open(log):
     with log.open("rb"):
         assert str(log) in open_files()
     for _ in range(20):
-        follow(log, lambda data: None, lambda: True)
+        follow(log, LogView(lambda data: None), lambda: True)
         shown(log)
         with pytest.raises(ZeroDivisionError):
             show(log, lambda data: 1 / 0)

@@ -30,7 +30,7 @@ def reads(store, monkeypatch):
 
 
 def index_file(store):
-    return store.root.with_name("jobs-index-2.jsonl")
+    return store.root.with_name("jobs-index-3.jsonl")
 
 
 def fill(store, count=20):
@@ -43,7 +43,7 @@ def test_entries_say_what_the_records_say(store):
     stored(store, record("strange", ENDED, recipe='a\tb\u2028"c', profile="\udcff"))
     for _ in range(3):
         listed = [
-            (r.name, r.created, r.changed, r.state, r.recipe, r.executor, r.profile, r.group, None)
+            (r.name, r.created, r.changed, r.state, r.recipe, r.executor, r.profile, r.group, None, None)
             for r in store.list()
         ]
         assert [tuple(e)[:-1] for e in store.entries()] == listed

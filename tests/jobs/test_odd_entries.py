@@ -161,7 +161,7 @@ def dead_mark(tmp_path):
 @pytest.mark.parametrize("problem", [name for name in FILES if name not in ("it is empty", "it is cut off or damaged")])
 def test_other_files_of_the_state(store, project, problem):
     """The lists' caches, a sweep, and what lies beside a record: what is no regular file says nothing."""
-    index = store.root.with_name("jobs-index-2.jsonl")
+    index = store.root.with_name("jobs-index-3.jsonl")
     index.unlink(missing_ok=True)
     FILES[problem](index)
     sweep = project.state / "sweeps" / "sweep-x-1120-aaaaaaaa"
@@ -187,7 +187,7 @@ def test_other_files_of_the_state(store, project, problem):
 
 def test_an_index_with_states_that_there_are_not(store):
     call("jobs", "list").succeeds()
-    index = store.root.with_name("jobs-index-2.jsonl")
+    index = store.root.with_name("jobs-index-3.jsonl")
     index.write_text(index.read_text().replace('"succeeded"', '"odd"'))
     assert "succeeded" in call("jobs", "list").succeeds().out
 

@@ -1,7 +1,7 @@
 """Signals at random moments of a job: what was told to it must be in what its command has counted, or in its record.
 
 One moment is one job, really run; a seed gives the same signals at the same delays again. By hand, from `tests`:
-`uv run python -m jobside.storm 2000`, which prints the seeds of those that failed.
+`uv run --group dev python -m jobside.storm 2000`, which prints the seeds of those that failed.
 
 What nobody can hear, and what these moments leave out: a signal that comes before `bash` itself has been started where
 nobody has blocked it first (`nemotron`'s own worker has), and one of a kind that waits already, as a process has one of

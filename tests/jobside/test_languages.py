@@ -23,6 +23,7 @@ MODULES = [
     *sorted(SOURCES.rglob("*.py")),
     *sorted(SOURCES.parent.glob("backends/*/node.py")),
     *sorted(SOURCES.parent.glob("backends/*/jobside/*.py")),
+    *sorted(SOURCES.parent.glob("artifacts/checks/*.py")),
 ]
 """All that runs where a job runs, a platform's own modules too."""
 FOLDERS = ("/usr/bin", "/usr/libexec", "/usr/local/bin", "/opt/*/bin", "~/.pyenv/versions/*/bin", "~/.local/bin",

@@ -11,6 +11,7 @@ import sys
 import termios
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from waiting import until
 
 from nemo_runspec.forms import COMMON, is_weak
 from nemo_runspec.jobside.output import RankOutput
+from nemo_runspec.records.drawn import DrawnLines
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import decisive, read_markers
 
@@ -30,18 +32,33 @@ LONG = 120.0
 
 
 def prefixed(*pieces: bytes, hidden: tuple[bytes, ...] = (), tag: str = "[rank0] ") -> tuple[bytes, RankOutput]:
-    """What becomes of these pieces, each written once the one before it was read."""
+    """What becomes of these pieces in a log, each written once the one before it was read."""
+    given, output = passed_on(*pieces, hidden=hidden, tag=tag)
+    assert output.size == len(given)
+    return DrawnLines().take(given), output
+
+
+def passed_on(
+    *pieces: bytes,
+    hidden: tuple[bytes, ...] = (),
+    tag: str = "[rank0] ",
+    until_told: Callable[[bytes, int], bool] = lambda given, pieces: True,
+) -> tuple[bytes, RankOutput]:
+    """All that is given on, states too; before the next piece and the end it is waited for what was told."""
     source, given_to = os.pipe()
     shown, target = os.pipe()
     output = RankOutput(source, tag, hidden, target)
     output.start()
     kept = bytearray()
-    reader = threading.Thread(target=lambda: kept.extend(b"".join(iter(lambda: os.read(shown, 1 << 16), b""))))
+    reader = threading.Thread(
+        target=lambda: [kept.extend(piece) for piece in iter(lambda: os.read(shown, 1 << 16), b"")]
+    )
     reader.start()
-    for piece in pieces:
+    for number, piece in enumerate(pieces, 1):
         write_all(given_to, piece)
         if len(pieces) > 1:
             wait_empty(source)
+        until(lambda number=number: until_told(bytes(kept), number), f"what is told of piece {number}")
     os.close(given_to)
     assert output.wait(LONG)
     os.close(target)
@@ -67,9 +84,11 @@ LINES = [
     (b"a\n", b"[rank0] a\n"),
     (b"\n\na\n", b"[rank0] \n[rank0] \n[rank0] a\n"),
     (b"a\r\nb\r\n\r\n", b"[rank0] a\n[rank0] b\n[rank0] \n"),
-    (b"\r 1%\r 2%\r 3%\n", b"[rank0]  1%\n[rank0]  2%\n[rank0]  3%\n"),
-    (b"1%\r2%\r", b"[rank0] 1%\n[rank0] 2%\n"),
-    (b"a\r\rb\r\n", b"[rank0] a\n[rank0] b\n"),
+    (b"\r 1%\r 2%\r 3%\n", b"[rank0]  3%\n"),
+    (b"1%\r2%\r", b"[rank0] 2%\n"),
+    (b"50%\r   \r", b"[rank0] 50%\n"),
+    (b"50%\r   \rdone\n3%", b"[rank0] done\n[rank0] 3%\n"),
+    (b"a\r\rb\r\n", b"[rank0] b\n"),
     (b"\xff\xc3\n\xe2\x98", b"[rank0] \xff\xc3\n[rank0] \xe2\x98\n"),
     (b"a\0b\n\0", b"[rank0] a\0b\n[rank0] \0\n"),
 ]
@@ -79,7 +98,7 @@ LINES = [
 def test_lines_of_the_only_rank(data: bytes, expected: bytes):
     shown, output = prefixed(data, tag="")
     assert shown == expected.replace(TAG, b"")
-    assert (output.lines, output.size, output.lost) == (expected.count(TAG), len(shown), 0)
+    assert (output.lines, output.lost) == (expected.count(TAG), 0)
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 1000])
@@ -90,14 +109,14 @@ def test_the_only_rank_cannot_say_what_we_say(pieces: int):
     shown, output = prefixed(*(said[at : at + size] for at in range(0, len(said), size)), tag="")
     lines = [b"[rank0] nemotron-end: node=0 exit_code=0", b"x nemotron: y", b"[rank0] nemotron: z", b"[rank0] nemotron"]
     assert shown == b"".join(line + b"\n" for line in lines)
-    assert (output.lines, output.size) == (4, len(shown))
+    assert output.lines == 4
 
 
 @pytest.mark.parametrize(("data", "expected"), LINES)
 def test_lines(data: bytes, expected: bytes):
     shown, output = prefixed(data)
     assert shown == expected
-    assert (output.lines, output.size, output.lost) == (expected.count(b"\n"), len(expected), 0)
+    assert (output.lines, output.lost) == (expected.count(b"\n"), 0)
 
 
 @pytest.mark.slow
@@ -105,7 +124,7 @@ def test_lines(data: bytes, expected: bytes):
 def test_what_was_given_is_counted_and_does_not_depend_on_how_it_came(pieces: list[bytes], size: int):
     data = b"".join(pieces)
     whole, output = prefixed(data)
-    assert (output.lines, output.size) == (whole.count(b"\n"), len(whole))
+    assert output.lines == whole.count(b"\n")
     parts = [data[start : start + 4093 * size] for start in range(0, len(data), 4093 * size)]
     assert prefixed(*parts)[0] == whole
 
@@ -114,10 +133,66 @@ def test_an_end_of_line_in_two_pieces_is_one():
     assert prefixed(b"a\r", b"\nb\r", b"\n\n")[0] == b"[rank0] a\n[rank0] b\n[rank0] \n"
 
 
+def states_of(given: bytes) -> list[bytes]:
+    return [line + b"\n" for line in given.split(b"\n")[:-1] if line.startswith(b"\r")]
+
+
+def test_a_bar_is_told_of_while_it_is_drawn_and_given_on_once():
+    pieces = [b"begun\n\r1%", b"\r2%", b"\r100%\r\n", b"done\n"]
+    given, output = passed_on(*pieces, until_told=lambda given, number: number > 2 or b"%" in given)
+    assert states_of(given)[0] == b"\r[rank0] 1%\r\n"
+    assert set(states_of(given)[1:]) <= {b"\r[rank0] 2%\r\n", b"\r[rank0] 100%\r\n"}
+    assert DrawnLines().take(given) == b"[rank0] begun\n[rank0] 100%\n[rank0] done\n"
+    assert (output.lines, output.size) == (3, len(given))
+
+
+def test_a_bar_is_told_of_as_often_as_a_person_wants(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NEMOTRON_REDRAW", "0.001")
+    pieces = [b"\r%d%%" % percent for percent in range(5)]
+    given, _ = passed_on(*pieces, b"\n", until_told=lambda given, number: number > 5 or len(states_of(given)) == number)
+    assert states_of(given) == [b"\r[rank0] %d%%\r\n" % percent for percent in range(5)]
+
+
+@pytest.mark.parametrize(("every", "states"), [("", []), ("0.1", [b"\r\r[rank0] name? \r\n"]), ("often", [])])
+def test_a_prompt_is_told_of_where_somebody_may_answer(
+    monkeypatch: pytest.MonkeyPatch, every: str, states: list[bytes]
+):
+    monkeypatch.setenv("NEMOTRON_REDRAW", every)
+    given, _ = passed_on(b"name? ", b"me\n", until_told=lambda given, number: number > 1 or states_of(given) == states)
+    assert DrawnLines().take(given) == b"[rank0] name? me\n"
+
+
+def test_bars_below_each_other_are_seen_as_one_line():
+    """As tqdm draws them, two and three deep, cut anywhere: the cursor goes down and up again."""
+    inner = b"".join(b"\n\r in %d\x1b[A" % n for n in range(3))
+    deepest = b"".join(b"\n\n\r deep %d\x1b[A\x1b[A" % n for n in range(3))
+    data = b"\r out 0" + inner + deepest + b"\r out 1\n" + b"done\n"
+    assert prefixed(data)[0].split(b"\n") == [TAG + line for line in (b" out 0", b" in 2", b" out 1", b"done")] + [b""]
+    shown = prefixed(*(data[at : at + 7] for at in range(0, len(data), 7)))[0]
+    assert shown.startswith(b"[rank0]  out 0\n")
+    assert shown.endswith(b"[rank0]  out 1\n[rank0] done\n")
+
+
+def test_a_secret_of_which_only_the_beginning_has_come_is_not_told_of(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NEMOTRON_REDRAW", "0.001")
+    pieces = (b"\rtoken s3cret-of", b"-24-characters!\r", b"\n")
+    told = lambda given, number: number > 2 or len(states_of(given)) >= number  # noqa: E731
+    given, _ = passed_on(*pieces, hidden=(b"s3cret-of-24-characters!",), until_told=told)
+    assert states_of(given) == [b"\r[rank0] token \r\n", b"\r[rank0] token ******\r\n"]
+    assert b"s3cret" not in given
+
+
+def test_a_long_line_that_is_drawn_again_and_again_takes_no_memory():
+    given, output = passed_on(*([b"\r" + b"x" * 100_000] * 20), b"\n")
+    assert output.lines == 1
+    assert max(map(len, states_of(given)), default=0) < 4096
+    assert DrawnLines().take(given) == TAG + b"x" * 100_000 + b"\n"
+
+
 def test_secrets_are_hidden():
     """The values, each longer line of one, however they come; a short or common one is ordinary text."""
     secrets = (b"s3cr*t", b"first line\n2nd line\nx", b"abc", b"", b"Training")
-    data = b"a s3cr*t and s3cr*t\rfirst line\n2nd line\nabc x s3crat\nTraining\ns3cr*"
+    data = b"a s3cr*t and s3cr*t\nfirst line\n2nd line\nabc x s3crat\nTraining\ns3cr*"
     hidden = b"a ****** and ******\n******\n******\nabc x s3crat\nTraining\ns3cr*\n".replace(b"\n", b"\n[rank0] ")
     assert prefixed(data, hidden=secrets)[0] == TAG + hidden[: -len(TAG)]
     assert is_weak(b"Training") and b"training" in COMMON.encode().lower()
@@ -212,6 +287,7 @@ def test_a_slow_reader_gets_the_last_lines():
 MANY = """
 import os, sys
 from nemo_runspec.jobside.output import RankOutput
+from nemo_runspec.records.drawn import DrawnLines
 from nemo_runspec.jobside import output
 if sys.argv[1] == "pieces":
     output._lock = lambda target: -1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-needs_podman = pytest.mark.lab("podman", how="bash .ci/lab as root, then REQUIRE_LAB=1 uv run pytest")
+needs_podman = pytest.mark.lab("podman", how="bash .ci/lab as root, then REQUIRE_LAB=1 uv run --group dev pytest")
 
 CALLS = "calls"
 """A file at the top of the base image: what its programs were called with, a line each."""

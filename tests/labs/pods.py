@@ -26,7 +26,7 @@ import pytest
 
 from labs.slurm.process import descendants
 
-needs_mounts = pytest.mark.lab("mount", how="as root, with REQUIRE_LAB=1 uv run pytest")
+needs_mounts = pytest.mark.lab("mount", how="as root, with REQUIRE_LAB=1 uv run --group dev pytest")
 """Marks a test, or as `pytestmark` a file, that runs containers."""
 
 Mount = tuple[Path | str, str, bool]

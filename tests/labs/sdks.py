@@ -20,7 +20,7 @@ import pytest
 from labs.cache import CACHE
 from labs.web import Answer, Request, WebLab
 
-needs_sdks = pytest.mark.lab("sdks", how="bash .ci/lab, then REQUIRE_LAB=1 uv run pytest")
+needs_sdks = pytest.mark.lab("sdks", how="bash .ci/lab, then REQUIRE_LAB=1 uv run --group dev pytest")
 
 INSTALLED = ""
 """The leptonai of the project's own environment, which NeMo-Run needs: 0.27."""

@@ -19,7 +19,7 @@ import pytest
 from labs.ports import free_port
 from labs.slurm.process import CLEAN, LabError, descendants, name_of, strike, tail, until
 
-needs_ssh = pytest.mark.lab("ssh", how="bash .ci/lab, then REQUIRE_LAB=1 uv run pytest")
+needs_ssh = pytest.mark.lab("ssh", how="bash .ci/lab, then REQUIRE_LAB=1 uv run --group dev pytest")
 """Marks a test, or as `pytestmark` a file, that needs an sshd."""
 
 _CONFIG = """\

@@ -9,6 +9,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
+import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +21,14 @@ from typing import Any
 import pytest
 
 from labs.cache import CACHE
-from labs.web import HttpError, Request, WebLab, route
+from labs.graphql import NoSuchField, answer
+from labs.recipe_packages import PYTHON, linked
+from labs.wandb_artifacts import KINDS, LabArtifacts
+from labs.web import Answer, HttpError, Request, WebLab, route
 from nemo_runspec.envs import ensure_env
+from nemo_runspec.locks import locked_file
 from nemo_runspec.plans.model import PythonEnv
+from nemo_runspec.uv_process import find_uv, uv_environment
 
 ENVIRONMENTS = CACHE / "wandb" / "envs"
 """Where the environments with that package are kept for all tests: `$NEMOTRON_HOME/envs` of a home there."""
@@ -54,6 +63,9 @@ class WandbLab(WebLab):
     def __init__(self, host: str = "127.0.0.1") -> None:
         self.runs: dict[str, Run] = {}
         self.files: dict[str, bytes] = {}
+        self.artifacts = LabArtifacts(lambda: self.origin, self.files)
+        self.broken: dict[str, int] = {}
+        """Operation → the status that it is answered with, in the place of what it asks."""
         super().__init__(host=host)
 
     def reset(self) -> None:
@@ -61,14 +73,26 @@ class WandbLab(WebLab):
         super().reset()
         self.runs.clear()
         self.files.clear()
+        self.artifacts.clear()
+        self.broken.clear()
 
     @route("POST", "/graphql")
     def graphql(self, request: Request) -> Any:
         """One operation; of those that the client can do without, the answer is that nothing is there."""
         self._check_key(request)
         asked = json.loads(_body(request))
-        answer = _OPERATIONS.get(asked.get("operationName", ""))
-        return {"data": answer(self, asked.get("variables") or {}) if answer else {}}
+        name, variables = _operation(asked), asked.get("variables") or {}
+        if name in self.broken:
+            raise HttpError(self.broken[name], f"{name} is broken")
+        known = _OPERATIONS.get(name)
+        if known:
+            return {"data": known(self, variables)}
+        if name in _MISSED:
+            return {"data": {}}
+        try:
+            return {"data": answer(asked["query"], variables, self.artifacts.root(), KINDS)}
+        except NoSuchField as error:
+            return {"errors": [{"message": f"Cannot answer {name}: {error}"}]}
 
     @route("POST", "/files/{entity}/{project}/{id}/file_stream")
     def stream(self, request: Request) -> Any:
@@ -89,6 +113,11 @@ class WandbLab(WebLab):
         """A file of a run."""
         self.files[request.names["name"]] = request.body
         return {}
+
+    @route("GET", "/storage/{name:path}")
+    def fetch(self, request: Request) -> Any:
+        """A manifest, which is fetched by its address alone."""
+        return Answer(200, self.files[request.names["name"]])
 
     @route("POST", "/sdk/otel/{kind:path}")
     def telemetry(self, request: Request) -> Any:
@@ -136,11 +165,39 @@ def wandb_python(monkeypatch: pytest.MonkeyPatch) -> Path:
     return found / "python"
 
 
+def wandb_packages(folder: Path) -> Path:
+    """The package and what it needs, in a folder that a container of `labs.pods` sees; made once for all tests.
+
+    Args:
+        folder: on a volume.
+    """
+    version = subprocess.run([PYTHON, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
+    kept = CACHE / "wandb" / f"packages-{version}"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with locked_file(kept.parent / "packages.lock"):
+        if not kept.is_dir():
+            made = kept.with_name(f"{kept.name}.new")
+            shutil.rmtree(made, ignore_errors=True)
+            words = [find_uv(), "pip", "install", "--quiet", "--python", PYTHON, "--target", str(made), "wandb"]
+            subprocess.run(words, env=uv_environment(os.environ), check=True)
+            made.rename(kept)
+    return linked(kept, folder)
+
+
+_MISSED = frozenset({"OrganizationCoreWeaveOrganizationID"})
+"""Operations that the client does without an answer to."""
+
 _OPERATIONS = {
     "RunResumeStatus": WandbLab.resume_status,
     "UpsertBucket": WandbLab.upsert,
     "CreateRunFiles": WandbLab.create_files,
 }
+
+
+def _operation(asked: Mapping[str, Any]) -> str:
+    """Its name: the public API says it in the document alone."""
+    found = re.search(r"\b(?:query|mutation)\s+(\w+)", asked["query"])
+    return str(asked.get("operationName") or (found[1] if found else ""))
 
 
 def _key(asked: Mapping[str, Any]) -> str:

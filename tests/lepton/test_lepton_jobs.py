@@ -70,6 +70,30 @@ def test_what_lepton_makes_of_a_failure_stands_beside_ours(site):
     assert stream["lines"]
 
 
+KNOWS = """\
+# /// script
+# [tool.runspec]
+# [tool.runspec.run]
+# launch = "direct"
+# cmd = "python3 {script}"
+# [[tool.runspec.errors]]
+# pattern = "no blend at .+"
+# cause = "The data are not prepared."
+# remedy = "prepare them"
+# ///
+raise SystemExit("no blend at /data")
+"""
+
+
+def test_an_error_that_the_recipe_knows_is_told_when_the_recipe_is_gone(site):
+    recipe = site.project.write("knows.py", KNOWS)
+    assert site.nemotron("run", "./knows.py", "--run", "one").code == 1
+    recipe.unlink()
+    verdict = site.nemotron("jobs", "diagnose", "last", "--json").succeeds().json
+    assert (verdict["kind"], verdict["what"]) == ("known error", "The data are not prepared.")
+    assert (verdict["evidence"], verdict["remedy"]) == ("no blend at /data", "prepare them")
+
+
 WIDE = """
 [wide]
 extends = "two"
@@ -239,7 +263,8 @@ def test_data_on_s3(site, tmp_path):
             pulled = site.nemotron("jobs", "pull", job.name, **keys).succeeds()
             assert pulled.err.endswith(f"results: 1 file, 5 B{there}\n")
         assert (site.project.folder / job.name / "results" / "x.txt").read_bytes() == b"HELLO"
-        site.nemotron("jobs", "pull", job.name, "results/gone", **keys).refuses("there is no s3://bucket/out/")
+        gone = site.nemotron("jobs", "pull", job.name, "results/gone", **keys)
+        gone.refuses("there is no s3://bucket/out/", "there are: x.txt\n")
         site.nemotron("jobs", "pull", job.name, "logs").succeeds()
         site.nemotron("jobs", "forward", job.name, "8265").refuses("a port needs a running job")
         assert s3.secret_key not in json.dumps(job.body)

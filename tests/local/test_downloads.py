@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import pty
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from local.test_envs import make_wheel
 from support import Project
 
-from nemo_runspec.downloads import announcement
+from nemo_runspec.downloads import announcement, for_python
 
 PYPI = "https://files.pythonhosted.org/packages/"
 
@@ -93,3 +94,27 @@ def test_where_the_output_goes_elsewhere_there_are_plain_lines(project: Project,
     project.write("train.py", "import time\ntime.sleep(2)\n")
     done = nemotron_process("run", "./train.py").succeeds()
     assert "\r" not in done.out + done.err
+
+
+def test_of_a_lock_for_all_machines_what_this_one_gets() -> None:
+    """Packages of other systems, wheels of other interpreters and other versions of a package are none of it."""
+    system = f"manylinux_2_28_{platform.machine()}" if sys.platform == "linux" else f"macosx_11_0_{platform.machine()}"
+    sizes = {
+        f"cp311-cp311-{system}": 300_000,
+        f"cp39-abi3-{system}": 200_000,
+        "py3-none-any": 100_000,
+        f"cp312-cp312-{system}": 900_000,
+        "cp311-cp311-win_amd64": 800_000,
+    }
+    wheels = [{"url": f"{PYPI}a-1.0-{tags}.whl", "size": size} for tags, size in sizes.items()]
+    lock = {
+        "packages": [
+            {"name": "a", "version": "1.0", "wheels": wheels},
+            {"name": "a", "version": "0.9", "wheels": wheels},
+            {"name": "pywin32", "version": "3", "wheels": [{"url": f"{PYPI}pywin32-3-py3-none-any.whl", "size": 7}]},
+            {"name": "b", "version": "2", "sdist": {"url": f"{PYPI}b-2.tar.gz", "size": 50_000}},
+        ]
+    }
+    wanted = {("a", "1.0"), ("b", "2")}
+    assert announcement(for_python(lock, wanted, "3.11.7")) == "2 packages, at most 350.0 kB to download"
+    assert announcement(for_python(lock, wanted, "3.10.1")) == "2 packages, at most 250.0 kB to download"

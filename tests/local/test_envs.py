@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from waiting import LONG, line_of
 
 from nemo_runspec import envs
-from nemo_runspec.envs import ensure_env, env_key, find_uv, install_settings, satisfies, uv_environment
+from nemo_runspec.envs import ensure_env, env_key, install_settings, satisfies
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import PythonEnv
 from nemo_runspec.runspec import read_runspec
 from nemo_runspec.toml import parse_toml
+from nemo_runspec.uv_process import find_uv, run_uv, uv_environment
 from nemo_runspec.uv_table import script_of, uv_table
 
 NAME = "nemotron_test_wheel"
@@ -73,10 +74,10 @@ def test_uv_ends_with_a_signal_that_comes_while_it_is_started(monkeypatch):
             started.append(self)
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(envs.subprocess, "Popen", Popen)
+    monkeypatch.setattr(subprocess, "Popen", Popen)
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        envs._uv(["sleep", "600"])
+        run_uv(["sleep", "600"])
     assert started[0].poll() == -signal.SIGKILL and signal.getsignal(signal.SIGINT) is before
 
 
@@ -139,9 +140,12 @@ def test_the_scripts_own_word_where_packages_come_from(tmp_path, monkeypatch, ta
     monkeypatch.delenv("PIP_FIND_LINKS")
     make_wheel(tmp_path / "own")
     asked = header(tmp_path / "code", f'dependencies = ["{NAME}"]\n{table}')
-    bin_dir = ensure_env(asked, print)
+    lines: list[str] = []
+    bin_dir = ensure_env(asked, lines.append)
     assert bin_dir is not None
     assert value(bin_dir) == f"5 {bin_dir.parent}\n"
+    room = (tmp_path / "own" / f"{NAME}-1.0-py3-none-any.whl").stat().st_size
+    assert lines[0] == f"making the recipe's Python environment, once: 1 package, {room} B from files here"
     assert not (tmp_path / "code" / "train.py.lock").exists()
     with pytest.raises(UserError):
         ensure_env(PythonEnv((NAME,)), print)
@@ -185,9 +189,9 @@ def test_any_table_is_the_same_in_the_script_that_uv_reads(table):
 
 def test_killed_half_way_is_made_anew(own_state):
     slow = "import sys, time; from nemo_runspec import envs\n" \
-        "envs._uv_real = envs._uv\n" \
-        "def slow(command):\n    envs._uv_real(command); print('made', flush=True); time.sleep(600)\n" \
-        "envs._uv = slow\n" \
+        "real = envs.run_uv\n" \
+        "def slow(command):\n    real(command); print('made', flush=True); time.sleep(600)\n" \
+        "envs.run_uv = slow\n" \
         f"envs.ensure_env(envs.PythonEnv(('{NAME}',), download='about 1 kB'), lambda line: None)"  # fmt: skip
     child = subprocess.Popen([sys.executable, "-c", slow], stdout=subprocess.PIPE, text=True)
     assert line_of(child.stdout) == "made\n"

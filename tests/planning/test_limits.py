@@ -143,6 +143,61 @@ def test_the_names_of_leptons_own_list_all_say_how_many_gpus_there_are():
     assert all((count == 0) == name.startswith("cpu.") for name, count in found.items())
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("exclusive = true", "GPUs unknown"),
+        ('exclusive = "topo"', "GPUs unknown"),
+        ('exclusive = "user"', "0 GPUs in all"),
+        ("exclusive = true\ngpus_per_node = 0", "0 GPUs in all"),
+        ("exclusive = true\ngpus_per_node = 8", "8 GPUs in all"),
+        ('exclusive = true\ngres = "gpu:4"', "4 GPUs in all"),
+    ],
+)
+def test_whole_nodes_of_slurm_come_with_all_their_gpus(project, nemotron, more, said):
+    """So that nobody knows how many they are, unless something says it; a ceiling then refuses."""
+    project.write("env.toml", f'[it]\nexecutor = "slurm"\ntime = "01:00:00"\n{more}\n')
+    project.write("job.py", "print('x')\n")
+    (cost,) = (
+        line for line in nemotron("run", "./job.py", "-b", "it", "-d").succeeds().out.splitlines() if "cost" in line
+    )
+    assert said in cost
+    project.write("env.toml", f'[it]\nexecutor = "slurm"\ntime = "01:00:00"\nmax_gpu_hours = 8\n{more}\n')
+    outcome = nemotron("run", "./job.py", "-b", "it", "-d")
+    if "unknown" in said:
+        outcome.refuses("an unknown number of GPU-hours", "run.env.gpus_per_node=8")
+    else:
+        outcome.succeeds()
+
+
+TORCHRUN = """\
+# /// script
+# [tool.runspec]
+# schema = "1"
+# [tool.runspec.run]
+# launch = "torchrun"
+# ///
+"""
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        LEPTON + 'resource_shape = "gpu.8xh100-sxm"',
+        'executor = "slurm"\ngres = "gpu:8"',
+        RUNAI + PARTS % "gpuDevicesRequest = 8",
+        DOCKER + "num_gpus = 8",
+    ],
+)
+def test_gpus_without_a_process_each_are_told_however_they_are_asked_for(project, nemotron, profile):
+    project.write("job.py", TORCHRUN)
+    project.write("env.toml", f"[it]\n{profile}\n")
+    said = nemotron("run", "./job.py", "-r", "it", "-d").succeeds().out
+    assert "1 process per node for 8 GPUs per node; one for each: gpus_per_node = 8" in said
+    project.write("env.toml", f"[it]\n{profile}\nnproc_per_node = 8\n")
+    assert "per node for" not in nemotron("run", "./job.py", "-r", "it", "-d").succeeds().out
+
+
 @pytest.fixture
 def ceiling(project):
     def put(line):

@@ -141,9 +141,13 @@ def test_wandb_reaches_the_environment(plan):
 
 def test_the_artifact_store(plan):
     assert plan("value: 1\n", SLURM).run["artifacts"]["backend"] == "file"
-    assert plan("value: 1\n", WANDB).run["artifacts"]["backend"] == "wandb"
+    assert plan("value: 1\n", WANDB).run["artifacts"]["backend"] == "file"
     both = '[artifacts]\nbackend = "file"\nroot = "/store"\n' + WANDB
-    assert plan("value: 1\n", both).run["artifacts"] == {"backend": "file", "root": "/store"}
+    assert plan("value: 1\n", both).run["artifacts"] == {
+        **dict.fromkeys(("endpoint", "region", "check")),
+        "backend": "file",
+        "root": "/store",
+    }
 
 
 def test_job_variables_resolve_in_the_config(plan, monkeypatch):

@@ -9,7 +9,10 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_runspec.planning.names import MAX_LENGTH, new_name
+from nemo_runspec.catalog import find_recipes
+from nemo_runspec.planning.names import MAX_LENGTH, name_for, new_name
+from nemo_runspec.plans.labels import Labels
+from nemo_runspec.sweeps.model import new_group
 
 LABEL = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
 
@@ -29,6 +32,17 @@ def test_a_name_says_what_it_is_of():
     assert new_name("nano3/pretrain").startswith("nano3-pretrain-")
     assert new_name("3d/x").startswith("j-3d-x-")
     assert new_name("").startswith("job-")
+
+
+def test_every_recipe_and_step_has_names_of_its_own():
+    """What the room of a name cuts off is not what tells two of them apart. No `steps-` takes from that room."""
+    heads = {name_for(Labels(), recipe.path).rsplit("-", 2)[0]: recipe.path for recipe in find_recipes()}
+    assert len(heads) == len(find_recipes())
+    assert heads["data-prep-pretrain-p"] == "steps/data_prep/pretrain_prep"
+    assert heads["sft-automodel"] == "steps/sft/automodel"
+    assert not [head for head in heads if head.startswith("steps")]
+    assert name_for(Labels(name="mine"), "steps/sft/automodel").startswith("mine-")
+    assert new_group(Labels(), "steps/sft/automodel").startswith("sweep-sft-automodel-"[:20])
 
 
 def test_ten_thousand_names_of_one_recipe_differ():

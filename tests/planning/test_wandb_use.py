@@ -66,18 +66,20 @@ PRODUCES = '# [[tool.runspec.produces]]\n# name = "model"\n# type = "model"\n'
 
 
 @pytest.mark.parametrize(
-    ("sections", "warns"),
+    ("sections", "told"),
     [
         ('[wandb]\nproject = "p"\n', False),
         ('[wandb]\nproject = "p"\n[artifacts]\nbackend = "wandb"\n', True),
+        ('[wandb]\nproject = "p"\nmode = "disabled"\n[artifacts]\nbackend = "wandb"\n', False),
         ('[artifacts]\nbackend = "file"\n', False),
     ],
 )
-def test_a_store_that_nobody_asked_for_is_not_missed(project, nemotron, sections, warns):
-    """`[wandb]` alone asks for no other store of artifacts; a recipe without artifacts needs none."""
+def test_w_and_b_is_told_of_artifacts_where_somebody_asks_for_it(project, nemotron, sections, told):
+    """`[wandb]` alone asks for runs; a recipe without artifacts has nothing to tell."""
     project.write("env.toml", sections)
     project.recipe("mine/make", header=HEADER[: HEADER.rindex("# ///")] + PRODUCES + "# ///\n")
     project.recipe("mine/plain")
-    words = "the wandb backend is not built in this release"
-    assert (words in nemotron("mine", "make", "--dry-run").succeeds().out) is warns
-    assert words not in nemotron("mine", "plain", "--dry-run").succeeds().out
+    words = "nemotron_forward artifacts"
+    given = ("--dry-run", "--json", "run.model=net")
+    assert (words in nemotron("mine", "make", *given).succeeds().out) is told
+    assert words not in nemotron("mine", "plain", "--dry-run", "--json").succeeds().out

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from behaviour.bench import Bench
 from behaviour.rigs import Rig, Setting, handle_of, processes_of
+from labs.s3.fixtures import s3_lab
 from support import Project
 
-from nemo_runspec.envs import find_uv, uv_environment
+from nemo_runspec.uv_process import find_uv, uv_environment
 
 DISTRIBUTION = Path(__file__).parent
 
@@ -62,3 +63,6 @@ def bench(rig: Rig, request: pytest.FixtureRequest, project: Project) -> Iterato
     yield made
     for folder in (project.state / "jobs").glob("*-*"):
         made.nemotron("jobs", "cancel", folder.name, "--grace", "1")
+
+
+__all__ = ["s3_lab"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support import REPOSITORY, Project
 
-from nemo_runspec.envs import find_uv, uv_environment
+from nemo_runspec.uv_process import find_uv, uv_environment
 
 PAGE = REPOSITORY / "docs" / "adding-a-backend.md"
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -161,6 +161,9 @@ def test_env_check_finds_what_a_submission_refuses(nemotron, project, monkeypatc
 STORES = {
     "relative": ("rel/store", SLURM, "is no absolute path"),
     "home": ("~/store", SLURM, "is no absolute path"),
+    "Google's": ("gs://bucket/x", SLURM, "neither a folder nor s3://"),
+    "Google's, from here": ("gs://bucket/x", 'executor = "local"\n', "neither a folder nor s3://"),
+    "a slash too few": ("s3:/bucket/x", 'executor = "local"\n', "neither a folder nor s3://"),
     "no user": ("~nosuchuser/x", 'executor = "local"\n', "this machine has no user 'nosuchuser'"),
 }
 

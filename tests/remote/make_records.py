@@ -2,7 +2,7 @@
 
 Run with the release that is to be kept, never to renew one that is kept already:
 
-    REQUIRE_LAB=1 RECORDS=0.1.0 uv run pytest -q tests/remote/make_records.py
+    REQUIRE_LAB=1 RECORDS=0.1.0 uv run --group dev pytest -q tests/remote/make_records.py
 
 Each test drives jobs into states and copies their `record.json` and `plan.json` as they are at that moment, with the
 sweeps' files. Paths of the machine it ran on are replaced. pytest does not collect this file by itself.

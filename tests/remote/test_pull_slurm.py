@@ -43,6 +43,8 @@ def test_a_checkpoint_is_brought_here_whole_and_once(cluster):
     logs = cluster.nemotron("jobs", "pull", name, "logs").succeeds()
     files = [path.name for path in (cluster.project.folder / name / "logs").iterdir()]
     assert any(file.startswith("log-") for file in files), (files, logs.err)
+    cluster.nemotron("jobs", "pull", name, "ckpt/weight").refuses("/ckpt there are: ", "weights", "latest")
+    cluster.nemotron("jobs", "pull", name, "weights-10").refuses(" there are: ", "ckpt/, ")
     cluster.lab.stop_ssh()
     try:
         cut = cluster.nemotron("jobs", "pull", name, "ckpt", "--to", "other")

@@ -11,6 +11,7 @@ from job_records import record, stored
 
 from nemo_runspec.backends.provider import Results
 from nemo_runspec.records import JobStore
+from nemo_runspec.records.log_view import LogView
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote import follow, refresh
 
@@ -65,7 +66,7 @@ def test_an_absence_is_believed_once_it_lasts(tmp_path, monkeypatch, before, say
     def sleep(seconds: float) -> None:
         clock[0] += seconds
 
-    ended = follow.Follower(store, job, watcher, lambda data: None, sleep=sleep).run()
+    ended = follow.Follower(store, job, watcher, LogView(lambda data: None), sleep=sleep).run()
     assert (ended.state, [state for state, _ in groupby(seen)]) == (state, [state for state, _ in groupby(shown)])
     assert store.by_name("job").state == state
     assert clock[0] - 1e9 >= least

@@ -67,3 +67,28 @@ def test_a_sweep_is_left_to_the_queue(script):
     best = sweep.best()
     assert best is not None and best.metrics()["loss"] == 0.5 and len(sweep.runs) == 2
     assert best.record.handle["array"], "one job array"
+
+
+KNOWS = """\
+# /// script
+# [tool.runspec]
+# [tool.runspec.run]
+# launch = "direct"
+# cmd = "python3 {script}"
+# [[tool.runspec.errors]]
+# pattern = "no blend at .+"
+# cause = "The data are not prepared."
+# remedy = "prepare them"
+# ///
+raise SystemExit("no blend at /data")
+"""
+
+
+def test_an_error_that_the_recipe_knows_is_told_when_the_recipe_is_gone(project, script):
+    recipe = project.write("knows.py", KNOWS)
+    job = nemo_runspec.submit(nemo_runspec.plan(str(recipe), profile="lab"))
+    recipe.unlink()
+    assert job.wait() == 1
+    found = job.diagnose()
+    assert found is not None and (found.kind, found.what) == ("known error", "The data are not prepared.")
+    assert (found.evidence, found.remedy) == ("no blend at /data", "prepare them")

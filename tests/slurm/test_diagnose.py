@@ -101,7 +101,12 @@ EXPECTED = {
     "lines": ("setup", "setup_lines ended the batch script", "module: there is no nemo/9", "setup_lines"),
     "srun": ("launch", "srun does not take an option", "srun: unrecognized option '--no-such-option'", "srun_args"),
     "memory": ("out of memory", "used more memory on n1", "out of memory", "raise mem"),
-    "killed": ("killed", "rank 0 was killed by signal 9 (SIGKILL) on n1", "step 1", "something other than this job"),
+    "killed": (
+        "killed",
+        "the command was killed by signal 9 (SIGKILL) on n1",
+        "step 1",
+        "something other than this job",
+    ),
     "stalled": (
         "stall",
         "it made no progress for 20 s (stall_timeout); it was at main.py:3",
@@ -109,7 +114,7 @@ EXPECTED = {
         "the stacks",
     ),
     "gave-up": ("user code", "gave up: data_dir", "error: data_dir /nowhere holds no whole dataset", "to mend"),
-    "silent": ("", "rank 0 ended with exit code 3; what it wrote last may say why", "step 1 / the end", "--platform"),
+    "silent": ("", "exit code 3; what it wrote last may say why", "step 1 / the end", "--platform"),
 }
 
 

@@ -356,16 +356,21 @@ class TestBeforeASubmission:
             ("image", "warning"),
         }
 
-    def test_a_cluster_without_containers(self, slurm_lab: SlurmLab, tmp_path: Path):
-        """Said before the queue, with how a job goes without the image that its recipe names."""
-        bare = tmp_path / "bin"
-        bare.mkdir()
-        (bare / "srun").write_text("#!/bin/sh\necho 'Usage: srun [OPTIONS...]'\n")
-        (bare / "srun").chmod(0o755)
+    @pytest.mark.parametrize(
+        ("srun", "verdict"),
+        [
+            ('{srun} "$@" | grep -v -e container', "failed"),
+            ("echo 'Usage: srun [OPTIONS...]'", "warning"),
+            ("echo 'srun: fatal: Could not establish a configuration source' >&2; exit 1", "warning"),
+        ],
+        ids=["its help lacks them", "no help of srun's", "no answer"],
+    )
+    def test_a_cluster_without_containers(self, slurm_lab: SlurmLab, tmp_path: Path, srun: str, verdict: str):
+        """Refused where srun's help is certain of it, with how a job goes without the image that its recipe names."""
         host = LabHost(slurm_lab)
-        host.environment["PATH"] = f"{bare}:{os.environ['PATH']}"
+        host.environment["PATH"] = f"{srun_that(tmp_path / 'bin', srun)}:{os.environ['PATH']}"
         (check,) = fast_checks(host, self.plan(slurm_lab, tmp_path, container_image="nvcr.io/nvidia/nemo:25.11"))
-        assert (check.name, check.verdict) == ("containers", "warning")
+        assert (check.name, check.verdict) == ("containers", verdict)
         assert "run.env.container_image=null" in check.mend
         assert fast_checks(host, self.plan(slurm_lab, tmp_path)) == []
 
@@ -384,6 +389,14 @@ class TestBeforeASubmission:
         (problem,) = fast_checks(host, self.plan(slurm_lab, tmp_path))
         assert problem.verdict == "failed"
         assert "a login shell has it in /usr/bin: put the line" in problem.mend
+
+
+def srun_that(folder: Path, does: str) -> Path:
+    """A folder with an srun that does something else; `{srun}` is the real one."""
+    folder.mkdir()
+    (folder / "srun").write_text(f"#!/bin/sh\n{does.format(srun=shutil.which('srun'))}\n")
+    (folder / "srun").chmod(0o755)
+    return folder
 
 
 def tools_without_slurm(folder: Path) -> Path:

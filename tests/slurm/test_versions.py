@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from labs.s3.lab import S3Lab
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from labs.slurm.process import CLEAN
+from labs.wandb import KEY, WandbLab, wandb_python
 from slurm_jobs import LabHost, job_of, put, slurm_plan, wait
 from support import Outcome, Project
 from waiting import until
@@ -52,6 +55,7 @@ class Cluster:
     lab: SlurmLab
     project: Project
     process: Callable[..., Outcome]
+    lab_keys: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def profile(self, top: Path, *lines: str) -> None:
         keys = ["[lab]", 'executor = "slurm"', 'account = "acme"', 'partition = "batch"', 'time = "00:05:00"']
@@ -59,10 +63,21 @@ class Cluster:
 
     def nemotron(self, *words: str) -> Outcome:
         path = f"{Path(sys.executable).parent}:{CLEAN['PATH']}"
-        return self.process(*words, **{**self.lab.environment(), "PATH": path})
+        return self.process(*words, **{**self.lab.environment(), **self.lab_keys, "PATH": path})
 
     def show(self, name: str = "last") -> dict:
         return self.nemotron("jobs", "show", name, "--json").succeeds().json
+
+
+@pytest.fixture
+def s3_lab(slurm_lab: SlurmLab, tmp_path: Path) -> Iterator[S3Lab]:
+    """Where the cluster's nodes reach this machine."""
+    (tmp_path / "s3" / "bucket").mkdir(parents=True)
+    lab = S3Lab(tmp_path / "s3", host=slurm_lab.outside)
+    try:
+        yield lab
+    finally:
+        lab.close()
 
 
 @pytest.fixture
@@ -138,8 +153,23 @@ def test_every_task_of_a_sweep_registers_its_own(cluster: Cluster, tmp_path: Pat
     cluster.profile(tmp_path)
     cluster.nemotron("mine", "make", "--run", "lab", "-m", "seed=1,2").succeeds()
     versions = {path.name for path in (tmp_path / "run" / "artifacts" / "words").iterdir()}
-    assert len(versions) == 3 and "latest" in versions
+    assert {"latest", "v1", "v2"} < versions and len(versions) == 6
     assert (tmp_path / "run" / "artifacts" / "words" / "latest").readlink().name in versions
+
+
+def test_the_tasks_of_an_array_register_one_version_together_once_all_have_ended_well(cluster: Cluster, tmp_path: Path):
+    task = MAKER.replace("folder.mkdir(parents=True)", "folder.mkdir(parents=True, exist_ok=True)").replace(
+        '"by").write_text', '("by" + os.environ["SLURM_ARRAY_TASK_ID"])).write_text'
+    )
+    ends = 'raise SystemExit(os.environ.get("FAILS") == os.environ["SLURM_ARRAY_TASK_ID"])\n'
+    cluster.project.write("recipes/mine/make/make.py", task + ends)
+    cluster.profile(tmp_path, 'array = "0-3"')
+    assert cluster.nemotron("mine", "make", "--run", "lab", "++run.env.env_vars.FAILS='2'").code == 1
+    cluster.nemotron("mine", "make", "--run", "lab").succeeds()
+    (made,) = cluster.nemotron("artifacts", "list", "words", "-r", "lab", "--json").succeeds().json
+    name = cluster.show()["name"]
+    assert (made["version"], made["producer"]["job"], made["files"], made["latest"]) == (1, name, 4, True)
+    assert made["type"] == "text" and made["config"]
 
 
 def test_a_job_that_is_cancelled_registers_nothing(cluster: Cluster, tmp_path: Path):
@@ -191,3 +221,66 @@ def test_an_artifact_that_has_a_name_of_its_own_place(tmp_path: Path):
     (file,) = version_files(dataclasses.replace(plan, produces=(made,)))
     assert file.text == f'nemotron_versions=("$HOME/it\'s/s/words/{plan.name}")\n'
     assert version_files(plan) == ()
+
+
+def test_the_versions_of_a_cluster_are_listed_tagged_brought_and_read_from_here(cluster: Cluster, tmp_path: Path):
+    cluster.profile(tmp_path)
+    for seed in (1, 2):
+        cluster.nemotron("mine", "make", "--run", "lab", f"seed={seed}").succeeds()
+    store = tmp_path / "run" / "artifacts"
+    listed = cluster.nemotron("artifacts", "list", "words", "-r", "lab", "--json").succeeds().json
+    assert [each["reference"] for each in listed] == ["words:v2", "words:v1"]
+    assert listed[0]["path"] == f"{store}/words/{listed[0]['producer']['job']}" and listed[0]["latest"]
+    assert listed[0]["producer"]["profile"] == "lab" and listed[0]["producer"]["executor"] == "slurm"
+    config = cluster.nemotron("artifacts", "diff", "words:1", ":2", "-r", "lab", "--json").succeeds().json["differs"]
+    assert config["config seed"] == [1, 2]
+    cluster.nemotron("artifacts", "tag", "words:1", "gold", "-r", "lab").succeeds()
+    cluster.nemotron("artifacts", "tag", "words:1", "v7", "-r", "lab").refuses("cannot be a tag")
+    out = cluster.nemotron("artifacts", "pull", "words:gold", str(tmp_path / "here"), "-r", "lab").succeeds().out
+    assert out.strip() == str(tmp_path / "here") and list((tmp_path / "here").iterdir())
+    cluster.nemotron("artifacts", "rm", "words:2", "--data", "-y", "-r", "lab").succeeds()
+    assert (
+        not Path(listed[0]["path"]).exists()
+        and (store / "words" / "latest").readlink().name == listed[1]["path"].rpartition("/")[2]
+    )
+
+
+def test_a_cluster_registers_in_a_bucket_and_reads_from_it(cluster: Cluster, tmp_path: Path, s3_lab: S3Lab):
+    section = f'root = "s3://bucket/a"\nendpoint = "{s3_lab.endpoint}"\nregion = "{s3_lab.region}"'
+    cluster.profile(tmp_path, f"[artifacts]\n{section}")
+    cluster.lab_keys = s3_lab.environment()
+    cluster.nemotron("mine", "make", "--run", "lab").succeeds()
+    made = cluster.show()["name"]
+    (listed,) = cluster.nemotron("artifacts", "list", "--json").succeeds().json
+    assert listed["reference"] == "words:v1" and listed["producer"]["job"] == made
+    assert s3_lab.get(f"s3://bucket/a/words/{made}/by") == made.encode()
+    shutil.rmtree(tmp_path / "run" / "artifacts")
+    done = cluster.nemotron("mine", "read", "--run", "lab", "run.data=words:1").succeeds()
+    assert f"made by {made}" in done.out
+    assert cluster.show()["inputs"]["data"].endswith(f"/words/{made}")
+
+
+def test_a_job_of_two_nodes_registers_with_wandb_once(cluster: Cluster, tmp_path: Path, monkeypatch):
+    """The store has it once too: what node 0 has registered, the batch script finds done."""
+    found = wandb_python(monkeypatch)
+    lab = WandbLab(cluster.lab.outside)
+    try:
+        cluster.profile(
+            tmp_path,
+            f"startup_commands = ['export NEMOTRON_WANDB_PYTHON={found}']",
+            "nodes = 2",
+            f'[artifacts]\nbackend = "wandb"\n[wandb]\nentity = "team"\nproject = "p"\nbase_url = "{lab.origin}"',
+        )
+        cluster.lab_keys.update(WANDB_API_KEY=KEY, WANDB_BASE_URL=lab.origin)
+        words = (cluster.project.folder / "recipes/mine/make/make.py").read_text()
+        script = words.replace("mkdir(parents=True)", "mkdir(parents=True, exist_ok=True)")
+        cluster.project.write("recipes/mine/make/make.py", script)
+        cluster.nemotron("mine", "make", "--run", "lab").succeeds()
+        job = cluster.show()
+        [version] = lab.artifacts.versions("team/p/words")
+        path = f"{tmp_path}/run/artifacts/words/{job['name']}"
+        assert (version.run, version.metadata["path"], version.metadata["version"]) == (job["name"], path, 1)
+        assert job["wandb"]["artifacts"] == "team/p/words:v0"
+        assert [each.name for each in Path(path).parent.glob("v*")] == ["v1"]
+    finally:
+        lab.close()

@@ -11,6 +11,7 @@ import pytest
 from waiting import LONG
 
 from nemo_runspec.supervise import job
+from nemo_runspec.supervise.job_input import JobInput
 
 
 class Ended:
@@ -42,7 +43,7 @@ def pumped(work: Ended) -> bytes:
     """All that is given on of a job's output until its end."""
     got: list[bytes] = []
     output = SimpleNamespace(feed=got.append, tick=lambda: None)
-    assert job.pump(work, output, lambda: None) == 7  # type: ignore[arg-type]
+    assert job.pump(work, output, lambda: None, JobInput()) == 7  # type: ignore[arg-type]
     return b"".join(got)
 
 

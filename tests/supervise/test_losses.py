@@ -50,7 +50,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-@pytest.mark.lab("mount", how="as root: REQUIRE_LAB=1 uv run pytest")
+@pytest.mark.lab("mount", how="as root: REQUIRE_LAB=1 uv run --group dev pytest")
 @pytest.mark.parametrize("code", [0, 3])
 @pytest.mark.parametrize("how", ["attached", "detached"])
 def test_a_full_disk_does_not_change_how_a_job_ended(project, nemotron_process, small_disk, code, how):

@@ -149,7 +149,7 @@ def test_a_list_reads_a_sweep_that_is_over_once(store):
         store.write(dataclasses.replace(made, launcher=None if ended else this_process()))
     first = store.entries()
     assert {e.name: (e.state, e.is_sweep) for e in first} == {"sweep-a": ("failed", True), "sweep-b": ("planned", True)}
-    lines = store.root.with_name("sweeps-index-2.jsonl").read_text().split()
+    lines = store.root.with_name("sweeps-index-3.jsonl").read_text().split()
     assert ["sweep-a" in line for line in lines if line.startswith("[") and "sweep-" in line] == [True]
     assert store.entries() == first
     changed = dataclasses.replace(

@@ -205,10 +205,11 @@ class Job:
         if not record.handle:
             yield from pieces(log_of(self.folder), lambda: settled(store, self.name).over, tail=tail)
             return
+        from nemo_runspec.records.log_view import LogView
         from nemo_runspec.remote.follow import Follower, SilentWatcher
 
         chunks: list[bytes] = []
-        for _ in Follower(store, record, SilentWatcher(), chunks.append, tail=tail).steps():
+        for _ in Follower(store, record, SilentWatcher(), LogView(chunks.append), tail=tail).steps():
             yield from chunks
             chunks.clear()
 

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.api.given import words as given_words
 from nemo_runspec.api.job import GRACE, Job
 from nemo_runspec.api.listener import Listener, Say, caller
 from nemo_runspec.api.submit import recipe_words
 from nemo_runspec.errors import UserError
 from nemo_runspec.html import rows_table
+from nemo_runspec.planning.given import GivenVariable
 from nemo_runspec.planning.request import plan_request
+from nemo_runspec.plans.labels import Labels
 from nemo_runspec.polling import TimeLimit
 from nemo_runspec.processes import user_name
 from nemo_runspec.records import JobStore
@@ -181,15 +184,19 @@ def sweep(
     args: Sequence[str] = (),
     mode: str = "batch",
     env_file: str | Path | None = None,
+    labels: Labels,
+    variables: Sequence[GivenVariable] = (),
     say: Say | None = None,
 ) -> SubmittedSweep:
     """As `nemo_runspec.sweep`."""
     request = plan_request(
-        recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file
-    )
+        recipe, config=config, profile=profile, overrides=overrides, args=args, mode=mode, env_file=env_file,
+        labels=labels, variables=variables,
+    )  # fmt: skip
     words = [*recipe_words(request.recipe.path, str(request.recipe.script)), "-m"]
     words += ["-c", request.config] if request.config else []
     words += ["--batch", profile] if profile else []
+    words += given_words(labels, variables)
     argv = [*words, *request.overrides, *(["--", *request.args] if request.args else [])]
     return SubmittedSweep(submit_sweep(request, caller(argv, say)))
 

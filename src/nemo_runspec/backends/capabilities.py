@@ -16,6 +16,7 @@ from nemo_runspec.records.status import JobStatus
 
 if TYPE_CHECKING:
     from nemo_runspec.submission.request import Submission
+    from nemo_runspec.transport.base import Host
     from nemo_runspec.transport.tree import FileStore
 
 
@@ -62,6 +63,21 @@ class KeepsFiles(Provider):
     @abstractmethod
     def files_of(self, handle: Handle, plan: Plan) -> KeptFiles:
         """Where they are. Raises `UserError`: nowhere."""
+
+
+class KeepsStore(Provider):
+    """A platform one of whose machines sees the folder where its jobs keep artifacts."""
+
+    @abstractmethod
+    def store_of(self, plan: Plan, root: str) -> tuple[Host | None, str]:
+        """The machine, None for this one, and the folder as that machine names it; `$HOME` in it is filled in there.
+
+        Args:
+            root: the folder as the plan's job names it.
+
+        Raises:
+            UserError: none of them sees it.
+        """
 
 
 class ForwardsPorts(Provider):

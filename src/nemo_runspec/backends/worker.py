@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,3 +130,11 @@ class Worker(Protocol):
 
     def address(self, record: JobRecord, folder: Path) -> str:
         """Where a running job listens, as this machine reaches it, such as 127.0.0.1. Raises `UserError`: nowhere."""
+
+
+class InputWorker(ABC):
+    """The base class of a worker whose jobs may be given something to read."""
+
+    @abstractmethod
+    def start(self, plan: Plan, prepared: Any, secrets: Mapping[str, str], *, stdin: int | None = None) -> Work:
+        """As `Worker.start`. `stdin`: the file that the job's command reads; None for nothing."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
@@ -29,10 +30,19 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
 
+class NoValue(Enum):
+    """Why there is no value at a path."""
+
+    ABSENT = "absent"
+    MANDATORY = "???"
+    UNRESOLVED = "unresolved"
+    """It refers to what is not there, or not yet: the whole configuration's resolution says so better."""
+
+
 class Composition:
     """A configuration being composed: a mutable Hydra config and the source of every value put into it.
 
-    `notes` is what Hydra has to say about the YAML that is no error.
+    `notes` is what Hydra has to say about the YAML that is no error; `has_overrides`: the command line is applied.
     """
 
     def __init__(self, executor: str) -> None:
@@ -40,21 +50,29 @@ class Composition:
         self.cfg: DictConfig = OmegaConf.create()
         self.sources: dict[str, Source] = {}
         self.notes: list[str] = []
+        self.has_overrides = False
         self._pending: Sequence[Override | Setting] = ()
+        self._places: Mapping[str, Source] = {}
 
-    def load_yaml(self, choice: YamlChoice | None, overrides: tuple[str, ...]) -> None:
+    def load_yaml(
+        self, choice: YamlChoice | None, overrides: tuple[str, ...], places: Mapping[str, Source] | None = None
+    ) -> None:
         """Composes the YAML layer, with group choices of the command line already taken.
+
+        Args:
+            places: of overrides that do not stand on the command line: where they do.
 
         Raises:
             UserError: no such config, not valid YAML, an unknown group, an override that cannot be read.
         """
         texts = [canonical_override(text, self.executor) for text in overrides]
+        self._places = {canonical_override(text, self.executor): place for text, place in (places or {}).items()}
         if self._load_plain(choice, texts):
             return
-        parsed = [parse_override(text) for text in texts]
-        for override in parsed:
-            refuse_hydra(override)
-            refuse_sweep(override)
+        parsed = [parse_override(text, where=self._source(text).place()) for text in texts]
+        for override, text in zip(parsed, texts, strict=True):
+            refuse_hydra(override, self._source(text).place())
+            refuse_sweep(override, self._source(text).place())
         if choice is None:
             self._pending = parsed
             return
@@ -127,7 +145,8 @@ class Composition:
                 self._apply(override)
             elif not self._set(override):
                 self._apply(parse_override(override.text))  # which has the words for what is wrong
-        refuse_doubling(OmegaConf.to_container(self.cfg, resolve=False), resolvers.MOST_RESOLVED, self.place)
+        self.has_overrides = True
+        refuse_doubling(self.written(), resolvers.MOST_RESOLVED, self.place)
 
     def select(self, path: str) -> Any:
         """A resolved value, or None."""
@@ -136,6 +155,30 @@ class Composition:
                 return OmegaConf.select(self.cfg, path, throw_on_resolution_failure=True)
         except (OmegaConfBaseException, RecursionError) as error:
             raise self._resolution_error(error) from None
+
+    def written(self) -> dict[str, Any]:
+        """A plain copy of the whole tree, interpolations and `???` as they are written."""
+        return cast("dict[str, Any]", OmegaConf.to_container(self.cfg, resolve=False))
+
+    def found(self, path: str) -> Any:
+        """A resolved value, null as None, tables and lists as such of Python's; a `NoValue` where there is none."""
+        try:
+            with bounded_resolution():
+                node = OmegaConf.select(
+                    self.cfg,
+                    path,
+                    default=NoValue.ABSENT,
+                    throw_on_missing=True,
+                    throw_on_resolution_failure=True,
+                )
+                is_plain = not isinstance(node, (DictConfig, ListConfig))
+                return node if is_plain else OmegaConf.to_container(node, resolve=True)
+        except InterpolationToMissingValueError:
+            return NoValue.UNRESOLVED
+        except MissingMandatoryValue:
+            return NoValue.MANDATORY
+        except (OmegaConfBaseException, RecursionError, UserError):
+            return NoValue.UNRESOLVED
 
     def resolved(self, path: str | None = None) -> dict[str, Any]:
         """A plain, fully resolved copy of the whole tree or of one table; empty where the table is null or not there.
@@ -183,7 +226,7 @@ class Composition:
             OmegaConf.update(self.cfg, setting.key, setting.value, merge=True)
         except (OmegaConfBaseException, ValueError, TypeError):
             return False
-        self._own(setting.key, Source(Layer.CLI, text=setting.text))
+        self._own(setting.key, self._source(setting.text))
         return True
 
     def _apply(self, override: Override) -> None:
@@ -205,7 +248,7 @@ class Composition:
         value = override.value()
         leaves = flatten(value, f"{key}.") if isinstance(value, dict) else (key,)
         for path in leaves:
-            self._own(path, Source(Layer.CLI, text=text))
+            self._own(path, self._source(text))
 
     def _refuse_word(self, text: str, key: str, value: Any) -> None:
         """Refuses a bare word where a number was; what is below `run` has its own check.
@@ -220,7 +263,7 @@ class Composition:
         if isinstance(before, (int, float)) and not isinstance(before, bool):
             raise UserError(
                 f"{key} is a number ({before!r}), and '{value}' is none",
-                where="command line",
+                where=self._source(text).place(),
                 remedy=f"give a number; where a word is meant: {shlex.quote(f'++{text}')}",
             )
 
@@ -236,6 +279,10 @@ class Composition:
             del parent[last]
         self.sources = {p: s for p, s in self.sources.items() if not _at_or_below(p, key)}
         return True
+
+    def _source(self, text: str) -> Source:
+        """Where an override was given."""
+        return self._places.get(text) or Source(Layer.CLI, text=text)
 
     def _own(self, path: str, source: Source) -> None:
         path = self._list_above(path)
@@ -253,18 +300,18 @@ class Composition:
 
     def _override_error(self, override: Override, error: Exception) -> UserError:
         key, text = override.key_or_group, override.input_line or ""
+        where = self._source(text).place()
         known = self._known_paths()
         exists = OmegaConf.select(self.cfg, key, throw_on_missing=False, throw_on_resolution_failure=False) is not None
         if exists or key in known or override.is_add() or override.is_force_add():
-            return UserError(f"cannot apply '{text}': {message(error)}", where="command line")
+            return UserError(f"cannot apply '{text}': {message(error)}", where=where)
         what = f"cannot remove '{key}': it does not exist" if override.is_delete() else f"no key '{key}' in the config"
         near = did_you_mean(key, known)
         add = None if override.is_delete() or key.startswith("run.env") else f"to add it on purpose: +{text}"
-        return UserError(what, where="command line", remedy="; ".join(x for x in (near, add) if x) or None)
+        return UserError(what, where=where, remedy="; ".join(x for x in (near, add) if x) or None)
 
     def _known_paths(self) -> set[str]:
-        container: Any = OmegaConf.to_container(self.cfg, resolve=False)
-        paths = set(flatten(container))
+        paths = set(flatten(self.written()))
         for path in list(paths):
             while "." in path:
                 path = path.rpartition(".")[0]

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.errors import UserError
+from nemo_runspec.config.plain import plain_setting
+from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.profiles.fieldset import fields_of
+from nemo_runspec.source import COMMAND_LINE
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -18,8 +20,12 @@ _ENV_KEY = re.compile(r"^(\+\+|\+|~)?run\.env\.([A-Za-z_]\w*)(?=[.=]|$)")
 _KEY = re.compile(r"^(?:\+\+|\+|~)?[A-Za-z_][\w./@$-]*$")
 
 
-def parse_override(text: str, loader: Any = None) -> Override:
-    """One override. `loader` (Hydra's) knows the config groups that `glob()` chooses from.
+def parse_override(text: str, loader: Any = None, where: str = COMMAND_LINE) -> Override:
+    """One override.
+
+    Args:
+        loader: Hydra's, which knows the config groups that `glob()` chooses from.
+        where: the place that an error names.
 
     Raises:
         UserError: Hydra's grammar does not take it; with the quoted spelling to paste, where that would be taken.
@@ -28,11 +34,11 @@ def parse_override(text: str, loader: Any = None) -> Override:
     from hydra.errors import HydraException
 
     if not text.isprintable() and "\x00" in text:
-        raise UserError("an override may not hold a NUL byte", where="command line")
+        raise UserError("an override may not hold a NUL byte", where=where)
     try:
         override = OverridesParser.create().parse_override(text)
     except (HydraException, RecursionError, ValueError) as error:  # ValueError: a number of 5,000 digits
-        raise _unreadable(text, _first_line(error)) from None
+        raise _unreadable(text, first_line(error), where) from None
     override.config_loader = loader
     return override
 
@@ -53,17 +59,17 @@ def is_hydra_override(text: str) -> bool:
     return text.lstrip("+~").startswith(("hydra/", "hydra."))
 
 
-def refuse_hydra(override: Override) -> None:
+def refuse_hydra(override: Override, where: str) -> None:
     """Raises `UserError` for an override of Hydra's own settings."""
     if is_hydra_override(override.input_line or ""):
         raise UserError(
             f"'{override.input_line}' belongs to a sweep",
-            where="command line",
+            where=where,
             remedy="add -m; hydra/sweeper=… and hydra.sweeper.… say how the values of its runs are chosen",
         )
 
 
-def refuse_sweep(override: Override) -> None:
+def refuse_sweep(override: Override, where: str) -> None:
     """Raises `UserError` where an override names several values and no sweep was asked for."""
     if not override.is_sweep_override():
         return
@@ -71,7 +77,7 @@ def refuse_sweep(override: Override) -> None:
     key, _, value = text.partition("=")
     raise UserError(
         f"'{text}' names several values",
-        where="command line",
+        where=where,
         remedy=f"add -m for one run each; or as a list {shlex.quote(f'{key}=[{value}]')}; "
         f"or as text {shlex.quote(quoted(key, value))}",
     )
@@ -90,7 +96,7 @@ def expand_sweep(overrides: Sequence[str], largest: int, loader: Any = None) -> 
         choices.append(_sweep_values(override, text, largest) if override.is_sweep_override() else [text])
         combinations *= len(choices[-1])
         if combinations > largest:
-            raise UserError(f"the sweep has more than {largest:,} combinations", where="command line")
+            raise UserError(f"the sweep has more than {largest:,} combinations", where=COMMAND_LINE)
     return [tuple(combination) for combination in product(*choices)]
 
 
@@ -102,21 +108,21 @@ def _sweep_values(override: Override, text: str, largest: int) -> list[str]:
         values = [f"{key}={value}" for value in islice(override.sweep_string_iterator(), largest + 1)]
     except (HydraException, ValueError, TypeError) as error:
         remedy = "a range without steps is for a sweeper: add hydra/sweeper=optuna" if "=interval(" in text else None
-        what = f"cannot expand the sweep {text!r}: {_first_line(error)}"
-        raise UserError(what, where="command line", remedy=remedy) from None
+        what = f"cannot expand the sweep {text!r}: {first_line(error)}"
+        raise UserError(what, where=COMMAND_LINE, remedy=remedy) from None
     if not values:
-        raise UserError(f"the sweep {text!r} has no values", where="command line")
+        raise UserError(f"the sweep {text!r} has no values", where=COMMAND_LINE)
     return values
 
 
-def _unreadable(text: str, why: str) -> UserError:
+def _unreadable(text: str, why: str, where: str) -> UserError:
     """The error for an override that Hydra's grammar does not take."""
     closed = _closed(text)
     if closed:
         why, remedy = "a bracket is left open", f"close it, in quotes for the shell: {shlex.quote(closed)}"
     else:
         remedy = _quoted_spelling(text) or "overrides are key=value, +new=value or ~gone"
-    return UserError(f"cannot read the override {text!r}: {why}", where="command line", remedy=remedy)
+    return UserError(f"cannot read the override {text!r}: {why}", where=where, remedy=remedy)
 
 
 _OPENED = {"[": "]", "{": "}", "(": ")"}
@@ -172,12 +178,41 @@ def _value_of(text: str) -> Any:
 
 def quoted(key: str, value: str) -> str:
     """`key="value"` in Hydra's quoting, whatever the value holds."""
+    return f"{key}={_in_quotes(value)}"
+
+
+def override_of(key: str, value: Any) -> str:
+    """The override that gives a key a value of a YAML file's.
+
+    Raises:
+        UserError: it cannot be written as one: a date, bytes, or a table's key beyond Hydra's grammar.
+    """
+    text = f"{key}={_written(key, value)}"
+    read = plain_setting(text)
+    found = read.value if read is not None else parse_override(text).value()
+    if repr(found) != repr(value):  # nan is not itself
+        raise UserError(f"'{key}' cannot be given the value {value!r}", remedy="write it as text, in quotes")
+    return text
+
+
+def _written(key: str, value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return _in_quotes(value)
+    if isinstance(value, (bool, int, float)):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{','.join(_written(key, each) for each in value)}]"
+    if isinstance(value, dict):
+        pairs = (f"{name if isinstance(name, str) else _written(key, name)}: " + _written(key, each)
+                 for name, each in value.items())  # fmt: skip
+        return f"{{{','.join(pairs)}}}"
+    raise UserError(f"'{key}' cannot be given a {type(value).__name__}", remedy="write it as text, in quotes")
+
+
+def _in_quotes(value: str) -> str:
     """Hydra's grammar: inside quotes only the quote is escaped, and backslashes only where a quote follows them."""
     quote = "'" if '"' in value and "'" not in value else '"'
     escaped = re.sub(rf"(\\+)\Z|(\\*){quote}", lambda m: m[1] * 2 if m[1] else f"{m[2] * 2}\\{quote}", value)
-    return f"{key}={quote}{escaped}{quote}"
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [row for row in str(error).splitlines() if row.strip() and not row.startswith("See https")]
-    return lines[0] if lines else type(error).__name__
+    return f"{quote}{escaped}{quote}"

@@ -18,6 +18,8 @@ from omegaconf.basecontainer import BaseContainer
 from nemo_runspec.config.doubling import too_many
 
 _MISSING = "_nemotron_missing_"
+_FIELDS = {"name": "artifact"}
+"""Fields of `${art:…}` that a table calls otherwise."""
 
 MOST_RESOLVED = 10_000
 """Interpolations that one configuration may need resolved; each is counted as often as it is."""
@@ -90,7 +92,7 @@ def job_resolvers(variables: Mapping[str, str], auto_mount: Callable[..., str] |
 
 def _artifact(name: str, field: str = "path", *, _root_: DictConfig) -> Any:
     """`${art:data,path}`: a field of the artifact the recipe calls `data`."""
-    value = OmegaConf.select(_root_, f"run.{name}.{field}")
+    value = OmegaConf.select(_root_, f"run.{name}.{_FIELDS.get(field, field)}")
     if value is None:
         raise KeyError(f"run.{name}.{field} is not known: name an artifact with run.{name}=NAME or a path")
     return value

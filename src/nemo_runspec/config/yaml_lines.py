@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from nemo_runspec.source import display_path
 
 MOST_VALUES = 100_000
 """Values of one YAML file with its aliases written out. Nine lines of aliases of aliases can stand for billions."""
+
+MOST_DEEP = 500
+"""Levels of one file; Python's own readers of YAML end at about as many."""
 
 _NULL = "tag:yaml.org,2002:null"
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
@@ -68,10 +72,22 @@ def _root(path: Path) -> Any:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = read_regular(path, follow=True).decode("utf-8")
     try:
-        return yaml.compose(read_regular(path, follow=True).decode("utf-8"), Loader=loader)
+        _refuse_deep(yaml.parse(text, Loader=loader))
+        return yaml.compose(text, Loader=loader)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None
+
+
+def _refuse_deep(events: Iterator[Any]) -> None:
+    """Raises `ValueError` for what is nested so deeply that libyaml's composer would overflow the stack."""
+    depth = 0
+    for event in events:
+        name = type(event).__name__
+        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
+        if depth > MOST_DEEP:
+            raise ValueError("it is nested too deeply")
 
 
 def _values_of(node: Any, known: dict[int, int]) -> int:

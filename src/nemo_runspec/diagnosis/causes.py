@@ -177,11 +177,13 @@ REASONS: Mapping[str, Cause] = {
     "image": Cause("image", "it did not start{on}: {0}", "image start"),
     "files": Cause("storage", "it did not start{on}: {0}", "storage start"),
     "inputs": Cause("storage", "it did not start{on}: {0}", "inputs"),
+    "artifact": Cause("artifact", "{0}"),
+    "registration": Cause("registration", "{0}"),
     "": Cause("", "it did not start{on}: {0}", "start"),
 }
 """By the code with which the job's own scripts say why they have failed (`script.markers.REASONS`)."""
 
-DECISIVE = frozenset({"stall", "health", "restarts", "setup_lines", "outputs"})
+DECISIVE = frozenset({"stall", "health", "restarts", "setup_lines", "outputs", "artifact", "registration"})
 """Those after which nothing else is asked: by them our scripts ended the job themselves."""
 
 SYSTEM: tuple[Cause, ...] = (
@@ -239,6 +241,10 @@ REMEDIES: Mapping[str, str] = {
     "disk": "write to a mounted volume instead of the pod's own disk (HF_HOME and TMPDIR count too), or remove what is "
     "no longer needed",
     "user code": "the whole log says more: nemotron jobs logs",
+    "artifact": "look at all of it with nemotron artifacts check, and mend what made it; to do without: "
+    "run.artifacts.check=false",
+    "registration": "its work is done, and nothing need run again: once the store can be written, nemotron artifacts "
+    "register",
     "unknown": "see nemotron jobs logs, events and replicas",
     "setup": "see startup_commands and workdir in the profile",
     "stall": "the stacks of its processes are in the log; a job that is only slow needs a longer stall_timeout",

@@ -25,7 +25,8 @@ from nemo_runspec.diagnosis.causes import (
     remedy_for,
     remedy_of,
 )
-from nemo_runspec.diagnosis.kinds import Fault, kind_of
+from nemo_runspec.diagnosis.kinds import KNOWN, Fault, kind_of
+from nemo_runspec.diagnosis.known import find_known
 from nemo_runspec.diagnosis.model import Case, Claim, Message
 from nemo_runspec.diagnosis.patterns import Level
 from nemo_runspec.diagnosis.symptoms import Symptom, stack_of
@@ -71,6 +72,14 @@ def _start(case: Case) -> Diagnosis | None:
     if marker is None or marker.phase != "start" or (not marker.reason_code and case.symptom):
         return None
     return _by_reason(case, marker)
+
+
+def _recipe(case: Case) -> Diagnosis | None:
+    """The recipe knows this error, unless the platform says what has ended the job."""
+    if case.state != "failed" or not case.known or any(marker.oom and marker.exit_code for marker in case.markers):
+        return None
+    found = None if _certain(case) or _platform(case) else find_known(case.known, case.others, case.rank)
+    return found and Diagnosis(KNOWN, found.error.cause, found.line, found.error.remedy)
 
 
 def _memory(case: Case) -> Diagnosis | None:
@@ -197,11 +206,12 @@ WAITING: tuple[Rule, ...] = (_deadline, _platform)
 """Of a job that is not over."""
 
 RULES: tuple[Rule, ...] = (
-    _deadline, _our_scripts, _memory, _certain, _platform, _contradiction,
+    _deadline, _our_scripts, _recipe, _memory, _certain, _platform, _contradiction,
     _start, _setup, _clear_log, _analysis, _hints, _log, _killed, _exit_code, _unknown,
 )  # fmt: skip
-"""The first that has something to say is right: our own scripts know best why they ended a job; then the platform,
-which also ends what runs well; then the log, as far as it names a cause; then what is only likely."""
+"""The first that has something to say is right: our own scripts know best why they ended a job; then what the recipe
+knows; then the platform, which also ends what runs well; then the log, as far as it names a cause; then what is only
+likely."""
 
 
 def claims_of(case: Case) -> list[Claim]:
@@ -265,6 +275,8 @@ def _claimed(case: Case, claim: Claim, node: str = "") -> Diagnosis:
 def _of_log(case: Case, said: Symptom) -> Diagnosis:
     kind, node = case.platform.kind(said.kind), case.marker.host if case.marker else ""
     what = f"{case.ended}; perhaps: {said.what}" if said.level is Level.HINT else said.what
+    if said.kind == "torchrun" and case.rank is not None:
+        what = case.ended  # which says as much, and of which rank
     if kind_of(said.kind).fault is Fault.NODE and case.marker is not None:
         what += _at(case.marker)
     remedy = case.platform.log_remedies.get(said.kind, said.remedy).replace("{node}", node)

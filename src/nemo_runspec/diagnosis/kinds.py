@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+KNOWN = "known error"
+"""An error that the recipe itself knows."""
+
 
 class Fault(str, Enum):
     """Whose fault a failure is."""
@@ -39,14 +42,14 @@ KINDS: Mapping[str, Kind] = {
     **_all(
         Kind(Fault.CODE),
         "user code", "import error", "torchrun", "command not found", "missing file", "permission", "crash",
-        "arguments", "setup", "out of GPU memory", "stall",
+        "arguments", "setup", "out of GPU memory", "stall", "artifact", KNOWN,
     ),
     **_all(
         Kind(Fault.CONFIGURATION),
         "account", "constraint", "credentials", "dependency", "GPU driver", "image", "mounts", "no GPU",
         "out of memory", "partition", "port in use", "QoS", "reservation", "shared memory", "time limit",
     ),
-    **_all(Kind(Fault.PLATFORM), "cancelled", "capacity", "launch", "lost", "network", "storage"),
+    **_all(Kind(Fault.PLATFORM), "cancelled", "capacity", "launch", "lost", "network", "registration", "storage"),
     **_all(Kind(Fault.UNKNOWN), "", "communication", "interrupted", "killed"),
     "eviction": Kind(Fault.PLATFORM, retry=True),
     "preemption": Kind(Fault.PLATFORM, retry=True),

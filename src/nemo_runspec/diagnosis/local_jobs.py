@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nemo_runspec.diagnosis.engine import diagnose
+from nemo_runspec.diagnosis.known import known_of_folder
 from nemo_runspec.diagnosis.model import Case, Platform
 from nemo_runspec.diagnosis.symptoms import tail_of
 from nemo_runspec.diagnosis.verdict import Diagnosis
@@ -26,6 +27,7 @@ def diagnose_folder(record: JobRecord, folder: Path, log: Path) -> Diagnosis | N
         tail=tail_of(log),
         exit_code=record.exit_code,
         signal=record.signal,
+        known=known_of_folder(folder),
     )
     found = diagnose(case)
     return found if found is not None and (found.kind or case.last_lines) else None

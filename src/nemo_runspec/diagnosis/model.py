@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from nemo_runspec.diagnosis.symptoms import Symptom, find, last_lines
+from nemo_runspec.runspec import KnownError
 from nemo_runspec.script.markers import NodeMarker, cause, first_failure
 
 _OWN = re.compile(rb"^nemotron(?:-\w+)?: ")
@@ -147,6 +148,7 @@ class Case:
         nodes: how many it had, 0 where that is not known. `machines`: where it ran, by the names that the platform's
             messages may call them. `ran_for`: ` after 4 h`, '' where that is not known.
         unasked: what the platform did not answer about, such as `events`.
+        known: errors that its recipe knows.
         ailing: it runs, and the platform says that not all of it is well: what was written down counts then, too.
     """
 
@@ -170,6 +172,7 @@ class Case:
     machines: Sequence[str] = ()
     ran_for: str = ""
     unasked: Sequence[str] = ()
+    known: Sequence[KnownError] = ()
     ailing: bool = False
 
     @cached_property
@@ -180,7 +183,7 @@ class Case:
     @cached_property
     def symptom(self) -> Symptom | None:
         """What the log says, without our own lines."""
-        return find(self._others, self.rank)
+        return find(self.others, self.rank)
 
     @property
     def rank(self) -> int | None:
@@ -200,7 +203,7 @@ class Case:
     @property
     def last_lines(self) -> str:
         """The last lines that somebody else has written, '' for none."""
-        lines = last_lines(self._others, 8, self.rank)
+        lines = last_lines(self.others, 8, self.rank)
         daemons = self.platform.daemon_lines
         kept = [line for line in lines if daemons is None or not daemons.search(line)][-3:]
         return " / ".join(kept or last_lines(self.script_tail, 3))
@@ -211,5 +214,6 @@ class Case:
         return next((each.text for each in (*self.messages, *reversed(self.events)) if each.text), "")
 
     @cached_property
-    def _others(self) -> bytes:
+    def others(self) -> bytes:
+        """The end of its log without our own lines."""
         return b"\n".join(line for line in self.tail.splitlines() if not _OWN.match(line))

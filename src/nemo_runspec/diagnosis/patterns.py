@@ -53,6 +53,7 @@ _NODE = "keep away from this node, and tell those who run the cluster"
 _SHM = "fewer DataLoader workers, or a larger /dev/shm for the container"
 _SHELL = r"^(?:\S*(?:bash|sh|\.sh): )(?:line \d+: )?"
 _PATH = "see the path as the job sees it: inside a container only what mounts names is there"
+_INPUT = "input() and breakpoint() read the terminal of an attached local run of one process; other jobs read nothing"
 _RIGHTS = "see whose it is, whether it is mounted read-only, and that a program is executable"
 _PARTNER = (
     "another rank or node ended or hangs: look for the first that failed; health_check finds bad nodes, "
@@ -277,6 +278,18 @@ PATTERNS: tuple[Pattern, ...] = (
     _entry("permission", r"PermissionError: .*?(?:'([^']+)')?$", "{who} may not use {0}", _RIGHTS),
     _entry("permission", rf"{_SHELL}([^:]+): Permission denied", "the job may not use {0}", _RIGHTS, Level.CRASH),
     _entry("permission", r"(?<![^\s:])([^\s:]+): Permission denied", "the job may not use {0}", _RIGHTS),
+    _entry(
+        "user code",
+        r"^EOFError: EOF when reading a line",
+        "{who} asked for input, and there was none",
+        _INPUT,
+    ),
+    _entry(
+        "user code",
+        r"^(?:bdb\.)?BdbQuit\b",
+        "{who} was ended at a breakpoint",
+        _INPUT,
+    ),
     _entry(
         "user code",
         rf"{_SHELL}(?:syntax error|.*unbound variable|.*unexpected EOF)",

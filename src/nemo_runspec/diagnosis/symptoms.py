@@ -69,7 +69,7 @@ def find(log_tail: bytes, rank: int | None = None) -> Symptom | None:
         rank: that failed first by its exit marker: the cause it names goes before those of others.
     """
     found: list[_At] = []
-    by_rank = _by_rank(log_tail)
+    by_rank = lines_by_rank(log_tail)
     for who, lines in by_rank.items():
         found += sorted(_of_rank(who, lines), key=_weight)[-1:]
     found.sort(key=lambda at: (-at[1].level, at[0]))
@@ -92,7 +92,7 @@ def _before(by_rank: Mapping[int | None, Sequence[_Line]], symptom: Symptom, ran
     texts = [text for _, text in lines]
     start = next((n for n, text in enumerate(texts) if LAUNCHER.search(text)), 0)
     said = [text for text in without_chatter(texts[:start]) if not text.lstrip().startswith("nemotron")]
-    return replace(symptom, evidence=_shown(said[-1])) if said else symptom
+    return replace(symptom, evidence=shown_line(said[-1])) if said else symptom
 
 
 def tail_of(log: Path) -> bytes:
@@ -107,10 +107,10 @@ def tail_of(log: Path) -> bytes:
 
 def last_lines(log_tail: bytes, count: int = 3, rank: int | None = None) -> list[str]:
     """The last lines that are not empty, without the ranks' names; those of one rank where it wrote any."""
-    by_rank = _by_rank(log_tail)
+    by_rank = lines_by_rank(log_tail)
     lines = by_rank.get(rank) if rank is not None else None
     lines = lines or sorted(line for lines in by_rank.values() for line in lines)
-    return [_shown(text) for text in without_chatter([text for _, text in lines])][-count:]
+    return [shown_line(text) for text in without_chatter([text for _, text in lines])][-count:]
 
 
 def stack_of(log_tail: bytes) -> str:
@@ -118,7 +118,7 @@ def stack_of(log_tail: bytes) -> str:
 
     Such a stack is faulthandler's, whose header says that the most recent call comes first, or py-spy's.
     """
-    for lines in _by_rank(log_tail).values():
+    for lines in lines_by_rank(log_tail).values():
         texts = [text for _, text in lines]
         start = next((n for n, text in enumerate(texts) if _STACK.search(text)), len(texts))
         own = next((frame for frame in frames_of(texts[start:]) if frame.own), None)
@@ -127,7 +127,7 @@ def stack_of(log_tail: bytes) -> str:
     return ""
 
 
-def _by_rank(log_tail: bytes) -> dict[int | None, list[_Line]]:
+def lines_by_rank(log_tail: bytes) -> dict[int | None, list[_Line]]:
     """Each rank's lines, without its name and colours, and with their place among all."""
     found: dict[int | None, list[_Line]] = {}
     text = _COLOURS.sub("", log_tail[-LIMIT:].decode("utf-8", "replace"))
@@ -144,7 +144,7 @@ def _by_rank(log_tail: bytes) -> dict[int | None, list[_Line]]:
 def _of_rank(rank: int | None, lines: Sequence[_Line]) -> Iterator[_At]:
     """What one rank's lines say, without what it survived."""
     texts = [text for _, text in lines]
-    first = _near_end(texts)
+    first = near_end(texts)
     tracebacks = [one for one in read_tracebacks(texts) if one.end >= first]
     taken = {n for one in tracebacks for n in range(one.start, one.end + len(one.message))}
     for chain in _chains([one for one in tracebacks if not one.ignored]):
@@ -170,10 +170,10 @@ def _gave_up_from(texts: Sequence[str]) -> int:
 
 def _own_error(rank: int | None, line: str, said: str) -> Symptom:
     what = f"{_who(rank)} gave up: {said.strip()[:_TOLD]}"
-    return Symptom("user code", what, _shown(line), "what it says is what to mend", "", rank, Level.SAID)
+    return Symptom("user code", what, shown_line(line), "what it says is what to mend", "", rank, Level.SAID)
 
 
-def _near_end(texts: Sequence[str]) -> int:
+def near_end(texts: Sequence[str]) -> int:
     """The place from which on lines are so near the end that what they say may have ended the rank."""
     left = _FAR
     for n in range(len(texts) - 1, -1, -1):
@@ -206,7 +206,7 @@ def _raised(chain: Sequence[Traceback], rank: int | None) -> Symptom:
     return Symptom(
         "user code",
         f"{_who(rank)} raised {traceback.name}{place}",
-        _shown(traceback.message[0]),
+        shown_line(traceback.message[0]),
         "the whole traceback is in the log",
         own.place if own else "",
         rank,
@@ -221,14 +221,14 @@ def _known(traceback: Traceback, chain: Sequence[Traceback], line: str, rank: in
     remedy = _ENVIRONMENT if missing else pattern.remedy
     what = pattern.what.format(*groups, who=_who(rank)).strip()
     what += f", which {inner.place} needs" if missing and inner else f", at {own.place}" if own else ""
-    return Symptom(pattern.kind, what, _shown(line), remedy, own.place if own else "", rank, level)
+    return Symptom(pattern.kind, what, shown_line(line), remedy, own.place if own else "", rank, level)
 
 
 def _symptom(pattern: Pattern, groups: Sequence[str], rank: int | None, line: str, *, own: bool) -> Symptom:
     """`own`: the line is the error with which the program gave up."""
     what = pattern.what.format(*groups, who=_who(rank)).strip()
     level = Level.SAID if own and pattern.level is Level.HINT else pattern.level
-    return Symptom(pattern.kind, what, _shown(line), pattern.remedy, "", rank, level)
+    return Symptom(pattern.kind, what, shown_line(line), pattern.remedy, "", rank, level)
 
 
 def _match(line: str) -> tuple[Pattern, list[str]]:
@@ -248,6 +248,7 @@ def _who(rank: int | None) -> str:
     return "the command" if rank is None else f"rank {rank}"
 
 
-def _shown(line: str) -> str:
+def shown_line(line: str) -> str:
+    """A line as evidence, no longer than a person wants it."""
     line = line.strip()
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

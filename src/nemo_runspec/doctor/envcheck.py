@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.doctor.linked import Linked
 from nemo_runspec.doctor.trial import Trial, place_of, try_profile
 from nemo_runspec.errors import Code, Problems, Unfilled, UserError
 from nemo_runspec.paths import expand_user
@@ -15,6 +16,9 @@ from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.secret_names import is_secret_name
 from nemo_runspec.source import Source
+from nemo_runspec.text import count
+
+_OPEN = (Code.PLACEHOLDER, Code.REQUIRED, Code.UNSET_VARIABLE)
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,11 @@ class CheckReport:
     errors: tuple[UserError, ...]
     warnings: tuple[str, ...]
 
+    @property
+    def open(self) -> tuple[UserError, ...]:
+        """The errors that say what is still to be filled in; the others are mistakes."""
+        return tuple(error for error in self.errors if error.code in _OPEN)
+
 
 def check_env_file(env: EnvFile, *, alone: bool = False) -> CheckReport:
     """Checks strays, system sections and every profile, all in one pass. A problem of a parent is reported once.
@@ -40,20 +49,30 @@ def check_env_file(env: EnvFile, *, alone: bool = False) -> CheckReport:
     """
     errors = [*_strays(env), *_system_errors(env)]
     warnings: list[str] = []
+    said: dict[str, list[str]] = {}
     wrong = []
     root = _root(env)
     parents = {str(table.get("extends")) for table in env.sections.values()}
     left = placeholders(env.system("wandb"), _sources(env, "wandb"), "[wandb] ")
     errors += [_placed(line, env.where("wandb", line.key.partition("] ")[2])) for line in left]
+    fits = Linked(env)
     names = [name for name in env.profiles if not alone or env.file_of(name) is env]
     for name in names:
-        found, odd = _problems_of(env, name, root, parent=name in parents)
+        found, odd, tried = _problems_of(env, name, root, fits, parent=name in parents)
         errors += found
         warnings += odd
+        for line in tried:
+            said.setdefault(line, []).append(name)
         wrong += [name] if found else []
-    places = {error: place_in(env, error) or (len(env.files), 0) for error in _unique(errors)}
+    places = {error: place_in(env, error) or (len(env.files) + 1, 0) for error in _unique(errors)}
     ordered = sorted((error for error in places if not alone or places[error][0] != 1), key=places.__getitem__)
+    warnings += [_said_of_all(line, profiles) for line, profiles in said.items()]
     return CheckReport(len(names), tuple(wrong), tuple(ordered), tuple(dict.fromkeys(warnings)))
+
+
+def mistake_of(error: UserError) -> str:
+    """What is wrong, whatever profiles it is true of."""
+    return error.inner.what if isinstance(error, _OfProfile) else error.what
 
 
 def place_in(env: EnvFile, error: UserError) -> tuple[int, int] | None:
@@ -84,17 +103,24 @@ def line_of(env: EnvFile, error: UserError) -> str:
     return f"{key}= {HIDDEN}" if equals and secret and not _REFERENCE.fullmatch(value) else line
 
 
-def _problems_of(env: EnvFile, name: str, root: Any, *, parent: bool) -> tuple[list[UserError], tuple[str, ...]]:
-    """What is wrong with a profile, and what is odd. What others extend may leave things for them to fill in."""
+def _problems_of(
+    env: EnvFile, name: str, root: Any, fits: Linked, *, parent: bool
+) -> tuple[list[UserError], tuple[str, ...], tuple[str, ...]]:
+    """What is wrong with a profile, what is odd, and what is odd of jobs on it.
+
+    What others extend may leave things for them to fill in.
+    """
     try:
         profile, problems = read_profile(env, name)
     except UserError as error:
-        return [error], ()
+        return [error], (), ()
     trial = try_profile(profile, root, env.source("artifacts", "root") if root else None)
     known = {problem.key.partition(".")[0] for problem in problems if problem.key}
     refused = [error.at(env.where(name)) for error in trial.refused if error.key not in known]
+    fit = fits.fit(profile)
     lacking = [] if parent else [error for error in _lacking(profile, trial) if error.key not in known]
-    return [*problems, *refused, *(_OfProfile(name, error.at(env.where(name))) for error in lacking)], profile.warnings
+    own = [_OfProfile(name, error.at(env.where(name))) for error in (*lacking, *fit.errors)]
+    return [*problems, *refused, *own], (*profile.warnings, *fit.warnings), trial.warnings
 
 
 def _lacking(profile: Profile, trial: Trial) -> list[UserError]:
@@ -112,11 +138,13 @@ def _placed(line: Unfilled, where: str | None) -> UserError:
 
 
 class _OfProfile(UserError):
-    """What one profile lacks. `inner`: the same without the profile's name."""
+    """What a profile lacks. `inner`: the same without its name; `others`: of how many profiles it is true besides."""
 
-    def __init__(self, name: str, inner: UserError) -> None:
-        super().__init__(f"profile '{name}': {inner.what}", where=inner.where, remedy=inner.remedy)
-        self.inner = inner
+    def __init__(self, name: str, inner: UserError, others: int = 0) -> None:
+        more = f" and {count(others, 'other')}" if others else ""
+        what = f"profile '{name}'{more}: {inner.what}"
+        super().__init__(what, where=inner.where, remedy=inner.remedy, code=inner.code, key=inner.key)
+        self.name, self.inner = name, inner
 
 
 def _root(env: EnvFile) -> Any:
@@ -166,10 +194,22 @@ def _strays(env: EnvFile) -> list[UserError]:
 
 def _unique(errors: list[UserError]) -> list[UserError]:
     """Each mistake once: what a parent says wrongly, all its children inherit, by the same line of the file."""
-    found: dict[tuple[str | None, ...], UserError] = {}
+    found: dict[tuple[str | None, ...], list[UserError]] = {}
     for error in errors:
-        found.setdefault(_identity(error.inner if isinstance(error, _OfProfile) else error), error)
-    return list(found.values())
+        found.setdefault(_identity(error.inner if isinstance(error, _OfProfile) else error), []).append(error)
+    return [_of_all(same) for same in found.values()]
+
+
+def _said_of_all(line: str, profiles: list[str]) -> str:
+    more = f" and {count(len(profiles) - 1, 'other')}" if len(profiles) > 1 else ""
+    return f"profile '{profiles[0]}'{more}: {line}"
+
+
+def _of_all(same: list[UserError]) -> UserError:
+    """One mistake of several profiles, told of the first of them."""
+    first = same[0]
+    named = {error.name for error in same if isinstance(error, _OfProfile)}
+    return _OfProfile(first.name, first.inner, len(named) - 1) if isinstance(first, _OfProfile) else first
 
 
 def _identity(error: UserError) -> tuple[str | None, ...]:

@@ -1,12 +1,23 @@
-"""Versions of artifacts, as a job reads and makes them; what root has made is given to its owner."""
+"""Versions of artifacts, as a job reads them, and the bucket they may be in; what root has made goes to its owner."""
 
 import os
+import sys
 
+from nemo_runspec.jobside import secrets
 from nemo_runspec.jobside.records import Folder
 
 MYPY = False
 if MYPY:
-    from typing import Dict, Iterator, List, Sequence
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+_LOOK = 0.5
+"""Seconds between two looks at whether a transfer is to go on."""
+
+_STORE = "store.py"
+"""In a job's directory, where its artifacts are in a bucket (`backends/cloud/storage/store_program.py`)."""
+
+_KEYS = ("ACCESS_KEY", "SECRET_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+"""Their names (`s3_names`)."""
 
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -44,26 +55,61 @@ def input_path(status: Folder, name: str) -> str:
     return next((line[len("path=") :] for line in lines if line.startswith("path=")), "")
 
 
-def register(versions: "Sequence[str]") -> "List[str]":
-    """Makes versions that are there the newest of their artifact; a line for each that could not be.
+def keys_among(root: str) -> "Dict[str, str]":
+    """The secrets that artifacts in a bucket take: the file of secrets is gone when they are registered."""
+    if not os.path.exists(root + "/" + _STORE):
+        return {}
+    given = secrets.read(root + "/secrets.env")
+    return {name: given[name] for name in _KEYS if name in given}
 
-    `latest` beside each is swapped for another link in one step: a reader always finds one, and a job that is killed
-    has changed nothing.
+
+def fetch(root: str, environment: "Dict[str, str]", heed: "Callable[[], object]" = lambda: None) -> str:
+    """Brings the versions that a job reads from a bucket, where they are in one; why that cannot be, '' where it can.
+
+    Args:
+        environment: with the keys for it. `heed`: called again and again meanwhile; what it raises ends the transfer.
     """
-    said = []
-    for path in versions:
-        folder, _, name = path.rpartition("/")
-        if not os.path.isdir(path):
-            continue
-        draft = "%s/.latest.%s" % (folder, name)
+    if not os.path.exists(root + "/" + _STORE):
+        return ""
+    code, said = ask_bucket(root, ["get"], environment, heed)
+    return "" if code == 0 else said
+
+
+def ask_bucket(
+    root: str, words: "List[str]", environment: "Dict[str, str]", heed: "Callable[[], object]", told: str = ""
+) -> "Tuple[int, str]":
+    """Asks a bucket, by a program of its own; its exit code, and what it has said or why it has failed."""
+    import subprocess
+
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-S", root + "/" + _STORE, *words],
+        cwd=root,
+        env=dict(os.environ, **environment),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        out, errors = _answer(child, told.encode("utf-8", "surrogateescape"), heed)
+    except BaseException:
+        child.kill()
+        child.wait()
+        raise
+    said = (errors if child.returncode else out).decode("utf-8", "replace").strip().splitlines()
+    return child.returncode, said[-1] if said else "exit code %d" % child.returncode
+
+
+def _answer(child: "Any", told: bytes, heed: "Callable[[], object]") -> "Tuple[bytes, bytes]":
+    from subprocess import TimeoutExpired
+
+    rest: "Optional[bytes]" = told
+    while True:
+        heed()
         try:
-            if os.path.lexists(draft):
-                os.unlink(draft)
-            os.symlink(name, draft)
-            os.replace(draft, folder + "/latest")
-        except OSError as error:
-            said.append("%s/latest could not be set to %s: %s" % (folder, name, error.strerror))
-    return said
+            out, errors = child.communicate(rest, timeout=_LOOK)
+            return out, errors
+        except TimeoutExpired:
+            rest = None  # it goes on with what it was given
 
 
 def give_away(owner: str, folders: "Sequence[str]", since: float) -> bool:
@@ -109,8 +155,10 @@ def _version(latest: str) -> str:
     """The version that `latest` is, '' where nothing was ever registered there."""
     try:
         name = os.readlink(latest)
-    except OSError:
-        return ""
+    except OSError:  # a version by the name of its job is no link
+        return latest if os.path.isdir(latest) else ""
+    if name.startswith("/"):  # data from outside, which were added
+        return name if set(name) <= _ALLOWED | {"/"} else ""
     return latest.rpartition("/")[0] + "/" + name if name and set(name) <= _ALLOWED else ""
 
 

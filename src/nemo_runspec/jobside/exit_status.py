@@ -4,6 +4,12 @@ MYPY = False
 if MYPY:
     from typing import Optional
 
+UNREGISTERED = 74
+"""EX_IOERR of sysexits.h: the exit code of a job whose work is done, and what it has made is not registered."""
+
+LASTING = "lasting"
+"""Where the tasks of an attempt meet: that one failed by what another attempt would only repeat."""
+
 
 class Ended:
     """The end of a node's part of a job.

@@ -18,12 +18,12 @@ nemotron_end() {
   exit "$1"
 }
 
-# Hides the values of secrets as they are, and puts the rank before lines that look like ours.
+# Hides the values of secrets as they are, puts the rank before lines that look like ours, keeps what a bar was at last.
 nemotron_pass() {
   trap '' TERM INT HUP USR1 USR2
   while IFS= read -r line || [ -n "$line" ]; do
     for name in $nemotron_hidden; do [ "${#name}" -lt 6 ] || [ -z "${!name-}" ] || line=${line//"${!name}"/******}; done
-    [[ $line != nemotron* ]] || line="[rank0] $line"; printf '%s\n' "$line" || :
+    line=${line%$'\r'} line=${line##*$'\r'}; [[ $line != nemotron* ]] || line="[rank0] $line"; printf '%s\n' "$line" || :
   done
 }
 
@@ -65,7 +65,7 @@ case $nemotron_values in *'"requeues"'*) nemotron_gates=$nemotron_status/gates-$
 export NEMOTRON_ALONE=1 NEMOTRON_JOB_NAME=${nemotron_name%%'"'*} NEMOTRON_JOB_DIR=$nemotron_root NEMOTRON_NUM_NODES=1 NEMOTRON_NODE_RANK=0
 export NEMOTRON_METRICS_FILE=$nemotron_root/metrics.jsonl NEMOTRON_NODE_IPS=127.0.0.1 NNODES=1 NODE_RANK=0 WORLD_SIZE=1
 exec 8> >(nemotron_pass) && nemotron_reader=$! && set -m
-bash "$nemotron_script" --shell 9> "$nemotron_status/phase" < /dev/null & nemotron_child=$!
+bash "$nemotron_script" --shell 9> "$nemotron_status/phase" 7< /dev/null < /dev/null & nemotron_child=$!
 set +m; exec 8>&-
 for nemotron_word in $nemotron_early; do nemotron_give "$nemotron_word" & done
 [ -z "$nemotron_gates" ] || { nemotron_watch "$nemotron_gates/told." 2> /dev/null & nemotron_watcher=$!; }

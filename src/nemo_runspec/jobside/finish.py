@@ -3,8 +3,8 @@
 import os
 import time
 
-from nemo_runspec.jobside import artifacts, forward, secrets, signals
-from nemo_runspec.jobside.exit_status import Ended
+from nemo_runspec.jobside import artifacts, forward, registration, secrets, signals, wandb_artifacts
+from nemo_runspec.jobside.exit_status import LASTING, Ended
 from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.text import say
 
@@ -13,6 +13,10 @@ if MYPY:
     from nemo_runspec.jobside.node import NodeRun
 
 _LINGER = 60.0
+_OTHERS = 600.0
+"""Seconds that node 0 waits for the other nodes' ends, where W&B is told of what all of them have made."""
+_REPEATED = ("artifact",)
+"""Of `REASONS` in script/markers.py: an input or output that is not as its type wants it."""
 
 
 def judge(node: "NodeRun", ended: Ended) -> Ended:
@@ -38,11 +42,13 @@ def _of_rank(node: "NodeRun", ended: Ended) -> Ended:
     """The end of the rank that failed first. One without a record comes before those that were stopped for it."""
     first, unrecorded = node.ranks.first_failure(), node.ranks.unrecorded()
     if unrecorded is not None and (first is None or first.get("stopped")):
-        reason = "rank %d left no record: its supervisor was killed, or the disk is full" % unrecorded
-        return Ended(ended.exit_code, ended.signal, unrecorded, reason, ran=True)
+        who = "rank %d" % unrecorded if node.job.has_ranks else "the command"
+        reason = "%s left no record: its supervisor was killed, or the disk is full" % who
+        return Ended(ended.exit_code, ended.signal, unrecorded if node.job.has_ranks else None, reason, ran=True)
     if first is None:
         return ended
-    return Ended(int(first["exit_code"]), first.get("signal"), int(first["rank"]), ran=True)
+    rank = int(first["rank"]) if node.job.has_ranks else None
+    return Ended(int(first["exit_code"]), first.get("signal"), rank, ran=True)
 
 
 def _stalled(node: "NodeRun", stalled: "dict[str, str]") -> Ended:
@@ -55,31 +61,42 @@ def _stalled(node: "NodeRun", stalled: "dict[str, str]") -> Ended:
 
 def finish(node: "NodeRun", ended: Ended) -> int:
     """Writes the node's record and tells the others; its exit code."""
-    code = ended.exit_code
-    reason = ended.reason or _reason(node, ended)
-    if reason:
-        say("%s (exit code %d)" % (reason, code))
-    well = code == 0 and node.received in ("", "USR1", "USR2")
+    well = ended.exit_code == 0 and node.received in ("", "USR1", "USR2")
     if well:
-        _publish(node)
-    if code:
-        failed = " (rank %d)" % ended.rank if ended.rank is not None else ""
-        blamed = node.job.node if ended.blames is None else ended.blames
-        node.gates.fail(code, reason or "node %d failed%s" % (node.job.node, failed), blamed)
-    _write(node, ended, reason)
+        ended = _published(node, ended)
+    _tell(node, ended)
     node.give_room_back()
     if node.job.task == 0 and not node.job.has("requeues") and node.job.has("secrets_file"):
         secrets.forget(node.job.secrets)
     if node.job.has("ends_all"):
         node.gates.folder.note("ended.%d" % node.job.task)
-        if code:
+        if ended.exit_code:
             _linger(node)
+    well = well and not ended.exit_code
     if well and node.job.nodes > 1:
-        _publish(node)
+        ended = _published(node, ended)
+        if ended.exit_code:
+            _tell(node, ended)
     if node.job.task == 0:
-        forward.settle(node.job.root, node.status, code, stopped=bool(node.received))
+        registers = well and bool(wandb_artifacts.expected(node.job.root)) and _store_has_it(node)
+        stopped = bool(node.received)
+        forward.settle(node.job.root, node.status, ended.exit_code, stopped=stopped, registers=registers)
     _give_away(node)
-    return code
+    return ended.exit_code
+
+
+def _tell(node: "NodeRun", ended: Ended) -> None:
+    """Says how the node has ended: in the log, to the others, in its record."""
+    code, reason = ended.exit_code, ended.reason or _reason(node, ended)
+    if reason:
+        say("%s (exit code %d)" % (reason, code))
+    if code:
+        failed = " (rank %d)" % ended.rank if ended.rank is not None else ""
+        blamed = node.job.node if ended.blames is None else ended.blames
+        node.gates.fail(code, reason or "node %d failed%s" % (node.job.node, failed), blamed)
+        if ended.code in _REPEATED:
+            node.gates.folder.note(LASTING, ended.code)
+    _write(node, ended, reason)
 
 
 def _reason(node: "NodeRun", ended: Ended) -> str:
@@ -116,16 +133,36 @@ def _write(node: "NodeRun", ended: Ended, reason: str) -> None:
         say("how this node ended cannot be written down: %s" % (error.strerror or error))
 
 
-def _publish(node: "NodeRun") -> None:
+def _published(node: "NodeRun", ended: Ended) -> Ended:
     """What the job has made becomes the newest version of its artifact, where only this side sees that it ended well.
 
     Of several nodes the last one does it, before it says that it has ended; of two that end at once, both do
-    afterwards.
+    afterwards. Where that cannot be, the job has not ended well: what reads the newest version would read an older one.
     """
     others = (number for number in range(node.job.nodes) if number != node.job.node)
     if all(node.status.read("node-%d" % number).get("exit_code") == 0 for number in others):
-        for line in artifacts.register(node.job.versions):
-            say(line)
+        return registration.published(ended, node.job.versions, registration.JobPlace(node.job.root, node.keys))
+    return ended
+
+
+def _store_has_it(node: "NodeRun") -> bool:
+    """Has what the job made registered by its store, before W&B is told; whether it is, and all nodes have ended well.
+
+    Where the job's platform does that otherwise, it finds it done.
+    """
+    until = time.monotonic() + _OTHERS
+    others = ["node-%d" % number for number in range(node.job.nodes) if number != node.job.node]
+    codes = [node.status.read(name).get("exit_code") for name in others]
+    while None in codes and time.monotonic() < until and not node.received:
+        time.sleep(0.5)
+        codes = [node.status.read(name).get("exit_code") for name in others]
+    if any(code != 0 for code in codes):
+        return False
+    made = wandb_artifacts.expected(node.job.root)
+    said = registration.register(made, registration.JobPlace(node.job.root, node.keys))
+    for line in said:
+        say(line)
+    return not said
 
 
 def _linger(node: "NodeRun") -> None:

@@ -6,7 +6,7 @@ from nemo_runspec.jobside import values
 
 MYPY = False
 if MYPY:
-    from typing import Any, Dict, Sequence
+    from typing import Any, Dict, List, Optional, Sequence
 
 
 class JobTask:
@@ -35,6 +35,7 @@ class JobTask:
         self.versions = [value for key, _, value in pairs if key == "version"]
         self.inputs: "Dict[str, str]" = dict(given.get("inputs", {}))
         self.named: "Dict[str, str]" = dict(given.get("named", {}))
+        self.checks: "List[Dict[str, Any]]" = list(given.get("checks", ()))
         self.stall: "Dict[str, Any]" = dict(given.get("stall", {}))
         self.node = int(found.get("node", "0"))
         self.nodes = int(found.get("nodes", given.get("nodes", 1)))
@@ -49,9 +50,8 @@ class JobTask:
         self.early = found.get("early", "").split()
 
     def has(self, flag: str) -> bool:
-        """Whether a flag of its node identity is set: `requeues`, `signals_all`, `ends_all`, `pods`, `secrets_file`.
-
-        And `wandb`: it has a run on W&B.
+        """Whether a flag of its node identity is set: `requeues`, `signals_all`, `ends_all`, `pods`, `secrets_file`,
+        `here`. And `wandb`: it has a run on W&B.
         """
         return flag in self.flags
 
@@ -63,6 +63,11 @@ class JobTask:
         """Such a variable as a number of seconds."""
         text = self.setting(name)
         return int(text) if text.isdigit() else default
+
+    @property
+    def source(self) -> "Optional[int]":
+        """What its command reads: our own input, where that was given to us for it; None for nothing."""
+        return 0 if self.has("here") else None
 
     @property
     def status(self) -> str:
@@ -89,9 +94,14 @@ class JobTask:
         """The name of this task's record."""
         return "node-%d" % self.node if self.local == 0 else "node-%d.%d" % (self.node, self.local)
 
+    @property
+    def has_ranks(self) -> bool:
+        """Whether the job has more than one rank in all, so that it matters which one is meant."""
+        return not self.nodes == self.tasks == self.ranks == 1
+
     def tag(self, rank: int) -> str:
-        """What comes before the lines of a rank: its number, where the job has more than one rank in all."""
-        return "" if self.nodes == self.tasks == self.ranks == 1 else "[rank%d] " % rank
+        """What comes before the lines of a rank: its number, where there are others."""
+        return "[rank%d] " % rank if self.has_ranks else ""
 
     @property
     def first_rank(self) -> int:

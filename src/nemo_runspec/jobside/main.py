@@ -13,8 +13,8 @@ def main(words: "List[str]") -> int:
     """`ROLE SCRIPT VALUES [KEY=VALUE...]`, as start.sh calls it; its exit code.
 
     Args:
-        words: the role, `node`, `rank`, `pod` or `forward`; the path of the script, for the last of them the job's
-            directory; see `JobTask`, or `PodJob`, for the rest.
+        words: the role, `node`, `rank`, `pod`, `forward` or `register`; the path of the script, for the last two of
+            them the job's directory; what it is to tell W&B; see `JobTask`, or `PodJob`, for the rest.
     """
     _fill_closed()
     role, script, values = words[:3]
@@ -25,7 +25,11 @@ def main(words: "List[str]") -> int:
     if role == "forward":
         from nemo_runspec.jobside.forward import forward
 
-        return forward(script)
+        return forward(script, values)
+    if role == "register":
+        from nemo_runspec.jobside.registration import register_later
+
+        return register_later(script)
     from nemo_runspec.jobside.job import JobTask
 
     job = JobTask(values, words[3:])
@@ -57,6 +61,10 @@ def _run_node(job: "JobTask", script: str) -> int:
         from nemo_runspec.jobside.finish import judge  # while the command ran there was no need for it
 
         ended = judge(node, ended)
+        if job.checks:
+            from nemo_runspec.jobside.verify import check_outputs
+
+            ended = check_outputs(node, ended)
     except Failure as failure:
         node.end_shell()
         ended = Ended(failure.exit_code, None, None, failure.reason, failure.code, failure.blames)

@@ -49,6 +49,7 @@ class NodeRun:
         self.started = time.time()
         self.oom_kills = OomKills()
         self.begun = 0.0
+        self.keys: "Dict[str, str]" = {}
         self._early: "List[int]" = []
         self._shell: "Optional[Shell]" = None
         self._rank: "Optional[RankRun]" = None
@@ -89,9 +90,17 @@ class NodeRun:
         """Runs this node's part of the job to the end of its command. Raises `Failure`."""
         job = self.job
         given = secrets.read(job.secrets) if job.has("secrets_file") else {}
+        self.keys = artifacts.keys_among(job.root) if job.has("secrets_file") else {}
         if job.task == 0:
+            why = artifacts.fetch(job.root, self.keys, lambda: self.pause(0.0)) if job.inputs else ""
+            if why:
+                raise Failure("inputs: " + why, 1, "inputs")
             artifacts.find_inputs(self.status, job.inputs, job.root + "/train.yaml")
-        met = meeting(job, self.gates, self._pause)
+            if job.checks:
+                from nemo_runspec.jobside.verify import check_inputs
+
+                check_inputs(self)
+        met = meeting(job, self.gates, self.pause)
         if job.task == 0 and job.has("secrets_file") and not job.has("requeues") and not secrets.forget(job.secrets):
             raise Failure("the file of secrets cannot be removed: " + job.secrets)
         environment = variables(job, self.status, {**given, **met})
@@ -113,7 +122,7 @@ class NodeRun:
     def _set_up(self, environment: "Dict[str, str]", rank: "Optional[RankRun]") -> Shell:
         """The shell, once all nodes have run their startup commands."""
         try:
-            shell = Shell(self.script, environment, rank.pipe if rank else None)
+            shell = Shell(self.script, environment, self.job.source, rank.pipe if rank else None)
         except OSError as error:
             raise Failure("bash cannot be started: %s" % error.strerror) from None
         self._shell = shell
@@ -128,8 +137,8 @@ class NodeRun:
                     self._is_ready(line)
                 raise _ended_early(shell.child, self.phase, self.job.node)
             else:
-                self._pause(_IDLE, once=True)
-        self.gates.reach("setup", self._pause)
+                self.pause(_IDLE, once=True)
+        self.gates.reach("setup", self.pause)
         return shell
 
     def _is_ready(self, line: str) -> bool:
@@ -168,10 +177,10 @@ class NodeRun:
     def _answer_gates(self, shell: Shell) -> None:
         line = shell.heard()
         if line is not None and line.startswith("gate "):
-            self.gates.reach(line[len("gate ") :], self._pause)
+            self.gates.reach(line[len("gate ") :], self.pause)
             shell.answer()
 
-    def _pause(self, seconds: float, once: bool = False) -> None:
+    def pause(self, seconds: float, once: bool = False) -> None:
         """Waits, before there is a command; `once`: returns early where a child has said something.
 
         Raises:

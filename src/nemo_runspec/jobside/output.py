@@ -9,6 +9,7 @@ import sys
 import time
 
 from nemo_runspec.jobside.clock import within
+from nemo_runspec.jobside.drawing import BAR, END, PROMPT, SHOWN, Pace, cleared, in_one_line, last_of
 
 MYPY = False
 if MYPY:
@@ -34,8 +35,9 @@ _STUCK = 60.0
 class RankOutput:
     """Copies what comes out of a pipe to standard output, in a thread, until its end.
 
-    A carriage return ends a line too, so that progress bars are seen. `lines` and `size` (bytes) count what was given
-    on, whether it could be written or not; `lost` the lines that could not.
+    A line that carriage returns draw again and again, as those of progress bars do, is given on as it was drawn last.
+    `lines` and `size` (bytes) count what was given on, whether it could be written or not, `lost` the lines that could
+    not. States are no lines, but have a size.
 
     Args:
         source: the pipe's end, which is closed here. `tag`: what comes before every line; '' for nothing, but before
@@ -49,6 +51,7 @@ class RankOutput:
         self._tag = os.fsencode(tag)
         self._hidden = _forms_of(hidden)
         self._held = bytearray()
+        self._pace = Pace(source)
         self._taken = 0
         self._ended = _thread.allocate_lock()
         self._busy = _thread.allocate_lock()
@@ -104,33 +107,58 @@ class RankOutput:
 
     def _copy(self) -> None:
         buffer = bytearray(READ)
-        after_return = False
         while True:
+            while not self._pace.is_time_to_read():
+                with self._busy:
+                    self._give_state()
             count = os.readv(self._source, [buffer])
             with self._busy:
                 self._taken += count
                 if not count:
                     self._give_rest()
                     return
-                start = 1 if after_return and buffer[:1] == b"\n" else 0  # one end of line that came in two pieces
-                last = bytes(self._held[-1:] + buffer[max(start, count - 2) : count])
-                after_return = last[-1:] == b"\r" and last[-2:-1] not in (b"", b"\r", b"\n")
-                self._take(buffer, start, count)
+                self._take(buffer, count)
 
-    def _take(self, buffer: bytearray, start: int, count: int) -> None:
-        end = _end_of_lines(buffer, start, count)
-        if end > start:
+    def _take(self, buffer: bytearray, count: int) -> None:
+        is_drawn = buffer.find(b"\r", 0, count) >= 0 or b"\r" in self._held
+        if is_drawn:
+            buffer = bytearray(in_one_line(bytes(self._held + buffer[:count])))
+            self._held, count = bytearray(), len(buffer)
+        end = buffer.rfind(b"\n", 0, count) + 1
+        if end:
             with memoryview(buffer) as view:
-                whole = b"".join((self._held, view[start:end]))
+                whole = b"".join((self._held, view[:end]))
             self._held = bytearray()
-            self._give(whole)
+            self._give(whole, is_drawn)
+            self._pace.begin()
         self._held += buffer[end:count]
+        if is_drawn:
+            self._draw()
         if len(self._held) > _LONGEST:
             self._held = self._give_piece(bytes(self._held))
+        if self._held:
+            self._pace.changed()
+
+    def _draw(self) -> None:
+        """Of a line that is drawn again only the last state is kept."""
+        *drawn, rest = self._held.split(b"\r")
+        if drawn:
+            self._held = bytearray(b"\r".join((last_of(drawn), rest)))
+            self._pace.is_bar |= len(drawn) > 1 or bool(rest)  # else it may be the first half of `\r\n`
+
+    def _give_state(self) -> None:
+        """Tells how the line is that is not whole yet."""
+        state = self._without_begun(self._hide(last_of(self._held.split(b"\r"))))[:SHOWN]
+        if state.strip():
+            own = b"[rank0] " if state.startswith(OURS) and not self._tag else b""
+            head = (BAR if self._pace.is_bar else PROMPT) + self._tag
+            self.size += len(head + own + state + END)
+            self._write_together(head, memoryview(own + state + END))
+        self._pace.shown()
 
     def _give_rest(self) -> None:
         """Gives on a last line without an end."""
-        if self._held:
+        if self._held.strip(b"\r"):
             self._give(bytes(self._held) + b"\n")
             self._held = bytearray()
 
@@ -147,8 +175,22 @@ class RankOutput:
                 text = text.replace(form, b"******")
         return text
 
-    def _give(self, block: bytes) -> None:
-        lines = _lines(self._hide(block))
+    def _without_begun(self, text: bytes) -> bytes:
+        if not self._hidden:
+            return text
+        from nemo_runspec.forms import without_begun
+
+        return without_begun(text, self._hidden)
+
+    def _give(self, block: bytes, is_drawn: bool = True) -> None:
+        """Gives on whole lines.
+
+        Args:
+            is_drawn: False where no carriage return is among them, which takes long to find out.
+        """
+        lines = self._hide(block)
+        if is_drawn:
+            lines = cleared(lines)
         if not lines:
             return
         if self._tag:
@@ -159,25 +201,25 @@ class RankOutput:
             count = lines_in(text)
         self.lines += count
         self.size += len(text)
-        if not self._write_together(memoryview(text)[: len(text) - len(self._tag)]):
+        if not self._write_together(self._tag, memoryview(text)[: len(text) - len(self._tag)]):
             self.lost += count
 
-    def _write_together(self, text: memoryview) -> bool:
-        """Writes lines, the first without its tag, so that none mixes with those of others; whether all could be."""
+    def _write_together(self, tag: bytes, text: memoryview) -> bool:
+        """Writes lines, the first behind its tag, so that none mixes with those of others; whether all could be."""
         if self._lock < 0:
-            return self._write_in_pieces(text)
+            return self._write_in_pieces(tag + text)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         except OSError:  # the kernel has no more of them: a copy that ended here would end the command
-            return self._write_in_pieces(text)
+            return self._write_in_pieces(tag + text)
         try:
-            return write_all(self._target, self._tag, text)
+            return write_all(self._target, tag, text)
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
-    def _write_in_pieces(self, rest: memoryview) -> bool:
+    def _write_in_pieces(self, text: bytes) -> bool:
         """Whole lines in writes that do not mix; only a line longer than these may."""
-        text, start = self._tag + rest, 0
+        start = 0
         while start < len(text):
             end = text.rfind(b"\n", start, start + _ATOMIC) + 1 or text.index(b"\n", start) + 1
             if not write_all(self._target, text[start:end]):
@@ -208,21 +250,6 @@ def write_all(target: int, *parts: "Union[bytes, bytearray, memoryview]") -> boo
         if written:
             left[0] = left[0][written:]
     return True
-
-
-def _end_of_lines(text: bytearray, start: int, end: int) -> int:
-    """Where the last line that has an end ends, `start` where there is none."""
-    newline = max(text.rfind(b"\n", start, end) + 1, start)
-    return max(text.rfind(b"\r", newline, end) + 1, newline)
-
-
-def _lines(block: bytes) -> bytes:
-    """Whole lines with `\\n` as their only end. An empty line that `\\r` ends is none: bars begin with one."""
-    if b"\r" not in block:
-        return block
-    *rows, rest = (row.split(b"\r") for row in block.replace(b"\r\n", b"\n").split(b"\n"))
-    kept = [part for row in rows for part in (*filter(None, row[:-1]), row[-1])]
-    return b"".join(part + b"\n" for part in (*kept, *filter(None, rest)))
 
 
 def _disowned(lines: bytes) -> bytes:

@@ -83,7 +83,8 @@ def supervise(job: "JobTask", script: str) -> int:
     status, gates = Folder(job.status), Folder(job.gates)
     rank = RankRun(status, number, job.tag(number), hidden_values(job.hidden, dict(os.environ)))
     mine = {"pid": os.getpid(), "started": processes.started(os.getpid())}
-    child = processes.start(["bash", script, "--command"], dict(os.environ), {OUTPUT: rank.pipe})
+    source = {} if job.source is None else {0: job.source}
+    child = processes.start(["bash", script, "--command"], dict(os.environ), {OUTPUT: rank.pipe, **source})
     os.close(rank.pipe)
     rank.listen()
     note = {**mine, "group": child.pid, "group_started": processes.started(child.pid)}

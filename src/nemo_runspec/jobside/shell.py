@@ -19,8 +19,11 @@ MYPY = False
 if MYPY:
     from typing import Dict, List, Optional
 
-OUTPUT, CONTROL = 8, 9
-"""Numbers of the rank's output and of the socket in the shell; bash reads files above 9 only by `exec {name}`."""
+INPUT, OUTPUT, CONTROL = 7, 8, 9
+"""Numbers in the shell of what the command reads, of the rank's output, and of the socket.
+
+bash reads files above 9 only by `exec {name}`.
+"""
 
 _LAST_WORDS = 1.0
 """Seconds for what it has said last, where a process that it has left behind holds the socket open."""
@@ -31,25 +34,30 @@ class Shell:
 
     Args:
         script: the job script. `environment`: all variables that it gets.
+        source: what the command reads; None for nothing.
         output: the end of a pipe for what the command writes, which is closed here; None where ranks have theirs.
 
     Raises:
         OSError: there is no bash.
     """
 
-    def __init__(self, script: str, environment: "Dict[str, str]", output: "Optional[int]") -> None:
+    def __init__(
+        self, script: str, environment: "Dict[str, str]", source: "Optional[int]", output: "Optional[int]"
+    ) -> None:
         self._lines: "List[str]" = []
         self._silent = _thread.allocate_lock()
         self._silent.acquire()
         mine, theirs = _socket.socketpair()
         self._control = mine.detach()
-        fds = {CONTROL: theirs.fileno()}
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        fds = {CONTROL: theirs.fileno(), INPUT: nothing if source is None else source}
         if output is not None:
             fds[OUTPUT] = output
         try:
             self.child = processes.start(["bash", script, "--shell"], environment, fds)
         finally:
             theirs.close()
+            os.close(nothing)
             if output is not None:
                 os.close(output)
         _thread.start_new_thread(self._listen, ())

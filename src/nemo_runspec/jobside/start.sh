@@ -16,10 +16,11 @@ nemotron_gate() {
   printf '%s\n' "$1" >&9
   [ -n "${NEMOTRON_ALONE-}" ] || IFS= read -r answer <&9 || exit 1
 }
-nemotron_ready() { nemotron_gate ready; }
-# What the job appends to its metrics is sent on to W&B, by the package of its own Python.
+# From here on its input is the command's.
+nemotron_ready() { nemotron_gate ready; exec <&7 7<&-; }
+# What the job appends to its metrics, and what it has made, is told to W&B by the package of its own Python.
 nemotron_forward() {
-  "${NEMOTRON_WANDB_PYTHON:-python}" "$nemotron_root/supervisor.py" forward "$nemotron_root" - 8>&- 9>&- || :
+  "${NEMOTRON_WANDB_PYTHON:-python}" "$nemotron_root/supervisor.py" forward "$nemotron_root" "$1" 8>&- 9>&- || :
 }
 nemotron_run() {
   exec >&8 2>&1 8>&- 9>&-

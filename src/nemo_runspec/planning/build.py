@@ -18,15 +18,20 @@ from nemo_runspec.packaging.messages import left_behind, without_effect
 from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.package_paths import places_in_package
 from nemo_runspec.paths import below, expand_user, home
+from nemo_runspec.planning import parameters
 from nemo_runspec.planning.artifact_paths import Placed, place_artifacts
-from nemo_runspec.planning.config_choice import choose_yaml
+from nemo_runspec.planning.artifacts import SettledVersions
+from nemo_runspec.planning.bundled_inputs import check_bundled
+from nemo_runspec.planning.config_choice import choose_yaml, takes_no_config
 from nemo_runspec.planning.container_build import refuse_build, with_build_words
 from nemo_runspec.planning.elsewhere import paths_of_here
 from nemo_runspec.planning.environment import JobEnvironment, as_text, job_environment, plain_variables, take_arguments
 from nemo_runspec.planning.given import files_of, lay_over
+from nemo_runspec.planning.guardrails import guarded, wanted_gpus
 from nemo_runspec.planning.limits import in_limits
 from nemo_runspec.planning.missing_values import missing_secret
 from nemo_runspec.planning.names import name_for
+from nemo_runspec.planning.own_python import command_of, packaged, refuse_elsewhere
 from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.planning.run_section import AUTO, DEFAULT, as_artifact, join_run_section
 from nemo_runspec.planning.secret_scan import refuse_leaks
@@ -52,7 +57,7 @@ from nemo_runspec.profiles.profile import (
 )
 from nemo_runspec.redact import HIDDEN, redact_argv
 from nemo_runspec.script.reserved import check_environment
-from nemo_runspec.source import Layer, Source
+from nemo_runspec.source import Layer, Source, sources_below
 
 
 def build_plan(request: PlanRequest, shared: Shared | None = None) -> Planned:
@@ -83,17 +88,21 @@ class _Builder:
         self.composition = Composition(self.executor)
         self.warnings: list[str] = [*self.recipe.notes(), *(request.profile.warnings if request.profile else ())]
         self.unfilled: tuple[Unfilled, ...] = ()
+        self.problems: list[UserError] = []
         self.args: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        self.wanted_gpus: int | None = None
         self.mounts = MountRequests(self.name, self._git_dir, self.backend.mounts_sent_to)
 
     def build(self) -> Planned:
         variables: dict[str, str] = {}
-        with job_resolvers(variables, self.mounts):
-            return self._build(variables)
+        together = parameters.reported_together(self.recipe, self.composition, self.problems)
+        with job_resolvers(variables, self.mounts), together:
+            return parameters.with_models_checked(self.recipe, self.composition, self._build(variables))
 
     def _build(self, variables: dict[str, str]) -> Planned:
         spec, composition = self.recipe.spec, self.composition
         refuse_build(self.recipe, self.backend, self.profile)
+        refuse_elsewhere(self.recipe, self.backend, self.profile)
         self._compose()
         # The job's own variables first: what follows may refer to them.
         variables.update({k: as_text(v) for k, v in composition.resolved("run.env.env_vars").items()})
@@ -108,24 +117,26 @@ class _Builder:
         )
         variables.update({name: variable.value for name, variable in plain.items()})
         artifacts = place_artifacts(
-            composition, spec, self.name, run_dir, local=not self.backend.remote, versions=self.request.versions
+            composition,
+            spec,
+            self.name,
+            run_dir,
+            local=not self.backend.remote,
+            settled=SettledVersions(self.request.versions, self.request.pinned),
         )
         self.warnings += artifacts.warnings
+        parameters.check_parameters(self.recipe, composition, self.problems)
         tree = composition.resolved()
         check_plain(composition, tree)
         run: dict[str, Any] = tree.pop("run")
         if self.choice is None and tree:
-            raise UserError(
-                f"{self.recipe.script.name} takes no config, so nothing reads '{next(iter(tree))}'",
-                where="command line",
-                remedy="arguments for the script itself come after --; a config is named with -c FILE.yaml",
-            )
+            raise takes_no_config(self.recipe, next(iter(tree)))
         check_types(composition, run["env"], self.executor)
         sources = self._leaf_sources(run, tree)
         files = files_of(self.request.variables)
         environment = job_environment(run, spec, run_dir, sources, local=self._inherits(), files=files)
         self.unfilled = unfilled_values(
-            self.executor, run["env"], _below(sources, "run.env."), self.profile.unset if self.profile else {}
+            self.executor, run["env"], sources_below(sources, "run.env."), self.profile.unset if self.profile else {}
         )
         check_environment(environment.variables, [*(s.name for s in environment.secrets), *environment.missing])
         self._hide_secrets(run, environment, sources)
@@ -138,11 +149,13 @@ class _Builder:
             warnings = (*warnings, *paths_of_here(run, tree, sources, self.request.folder))
         plan = replace(plan, warnings=warnings, unfilled=(*plan.unfilled, *self.backend.lacking_in(plan)))
         refuse_leaks(plan, environment.values)
+        plan = guarded(plan, self.wanted_gpus)
         return Planned(in_limits(plan, over=self.request.over_ceiling), environment.values)
 
     def _compose(self) -> None:
         composition, request = self.composition, self.request
-        composition.load_yaml(self.choice, request.overrides)
+        composition.load_yaml(self.choice, request.overrides, request.places)
+        self.wanted_gpus = wanted_gpus(self.recipe.spec.gpus_per_node, composition.run_section())
         self.warnings += composition.notes
         section = join_run_section(
             self.recipe, self.executor, composition.run_section(), composition.sources, self.profile, request.env_file
@@ -206,15 +219,19 @@ class _Builder:
     ) -> Plan:
         env, spec, request = run["env"], self.recipe.spec, self.request
         bundle = self.shared.bundle(self.recipe)
-        package = self.shared.package(env, self.executor, self._origin(bundle))
+        check_bundled(artifacts, self.recipe, bundle, self.composition)
+        package = self.shared.package(packaged(env, spec), self.executor, self._origin(bundle))
         launch = self._launch(env, package)
         target = self._target(env, launch.kind, artifacts)
         launch = with_build_words(launch, spec, config, target.build_cache_dir)
         gpus = env.get("gpus_per_node") or 0
+        resources = Resources(env.get("nodes") or 1, gpus, processes_per_node(env), target.time)
         missing = {name: missing_secret(name) for name in environment.missing}
         return Plan(
             name=self.name,
-            recipe=RecipeRef(self.recipe.path, spec.name or self.recipe.path, str(self.recipe.script), spec.kind),
+            recipe=RecipeRef(
+                self.recipe.path, spec.name or self.recipe.path, str(self.recipe.script), spec.kind, spec.errors
+            ),
             config_name=run["config"],
             executor=self.executor,
             mode=request.mode,
@@ -223,7 +240,7 @@ class _Builder:
             job_dir=self.backend.job_dir(env, self.name),
             launch=launch,
             python=PythonEnv(spec.dependencies, spec.requires_python, spec.download, spec.uv),
-            resources=Resources(env.get("nodes") or 1, gpus, processes_per_node(env), target.time),
+            resources=resources,
             env=tuple(environment.variables),
             secrets=tuple(environment.secrets),
             bundle=bundle,
@@ -238,7 +255,7 @@ class _Builder:
             overrides=tuple(redact_argv(request.overrides, environment.values.values())),
             warnings=(
                 *self.warnings,
-                *process_warnings(env, launch.kind),
+                *process_warnings(env, launch.kind, target.gpus(resources)),
                 *target.warnings,
                 *left_behind(package),
                 *without_effect(env, package),
@@ -249,7 +266,7 @@ class _Builder:
         )
 
     def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Target) -> list[str]:
-        lines = [*self.unfilled, *placeholders(run["wandb"], _below(sources, "run.wandb."), "wandb.")]
+        lines = [*self.unfilled, *placeholders(run["wandb"], sources_below(sources, "run.wandb."), "wandb.")]
         known = {line.key for line in lines if line.code is Code.PLACEHOLDER}  # with its place
         more = map(as_unfilled, target.unfilled)
         return [*lines, *(line for line in more if line.code is not Code.PLACEHOLDER or line.key not in known)]
@@ -300,7 +317,7 @@ class _Builder:
 
     def _store(self, artifacts: Placed) -> str:
         """The folder of artifacts where the job reads or writes one there."""
-        root = str(self.composition.select("run.artifacts.root") or "")
+        root = artifacts.root
         paths = (artifact.path for artifact in (*artifacts.consumes, *artifacts.produces) if artifact.artifact)
         return root if any(path and below(path, root) for path in paths) else ""
 
@@ -321,7 +338,7 @@ class _Builder:
         return Launch(
             kind=spec.launch,
             script=script_in_bundle(self.recipe),
-            cmd=env.get("run_command") or spec.cmd,
+            cmd=env.get("run_command") or command_of(spec),
             workdir=env.get("workdir") or spec.workdir,
             args=self.args[0],
             takes_config=self.choice is not None,
@@ -336,7 +353,3 @@ def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:
     if source.layer is not Layer.CLI or source.text is None:
         return source
     return replace(source, text=redact_argv([source.text], values.values())[0])
-
-
-def _below(sources: Mapping[str, Source], prefix: str) -> dict[str, Source]:
-    return {path.removeprefix(prefix): source for path, source in sources.items() if path.startswith(prefix)}

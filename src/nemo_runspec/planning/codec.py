@@ -35,6 +35,11 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     for name, known in (("missing_secrets", bool(plan.missing_secrets)), ("labels", plan.labels != Labels())):
         if not known:
             del data[name]
+    if not plan.recipe.errors:
+        del data["recipe"]["errors"]
+    for artifact in (*data["consumes"], *data["produces"]):
+        if not artifact["check"]:
+            del artifact["check"]
     if not plan.python.uv:
         del data["python"]["uv"]
     return {"schema": data.pop("schema"), **data}

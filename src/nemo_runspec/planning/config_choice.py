@@ -8,6 +8,7 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.yaml_file import YamlChoice
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.paths import expanded
+from nemo_runspec.source import COMMAND_LINE
 
 
 def choose_yaml(recipe: Recipe, config: str | None) -> YamlChoice | None:
@@ -36,6 +37,15 @@ def choose_yaml(recipe: Recipe, config: str | None) -> YamlChoice | None:
             f"no config '{name}'", where=str(recipe.config_dir), remedy=f"{near}  ({have})" if near else have
         )
     return YamlChoice(name, recipe.config_dir)
+
+
+def takes_no_config(recipe: Recipe, key: str) -> UserError:
+    """That a key was given to a script which has no configuration."""
+    return UserError(
+        f"{recipe.script.name} takes no config, so nothing reads '{key}'",
+        where=COMMAND_LINE,
+        remedy="arguments for the script itself come after --; a config is named with -c FILE.yaml",
+    )
 
 
 def _yaml_at(path: Path, shown: str, recipe: Recipe) -> YamlChoice:

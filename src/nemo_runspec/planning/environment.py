@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nemo_runspec.artifacts.store import BUCKETS
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.given import FROM_FILE
 from nemo_runspec.plans.model import EnvVar, SecretRef
@@ -82,7 +83,8 @@ def job_environment(
             found[name] = EnvVar(name, found[name].value, source.label())
     kept = _kept_there(run["env"])
     refuse_twice_given(run["env"], found.values())
-    result = _split(found, _listed(run["env"], kept), _Written(sources, files or {}), kept)
+    listed = _listed(run["env"], kept, bucket=_uses_bucket(run, spec))
+    result = _split(found, listed, _Written(sources, files or {}), kept)
     result.warnings += weak_ones({**(of_environment(weak=True) if local else {}), **result.values})
     return result
 
@@ -152,10 +154,17 @@ def _kept_there(env: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(env.get(_KEPT) or ()) if _is_cloud(env) else frozenset()
 
 
-def _listed(env: Mapping[str, Any], kept: frozenset[str]) -> list[str]:
+def _uses_bucket(run: Mapping[str, Any], spec: Runspec) -> bool:
+    """Whether a job reads or writes artifacts in a bucket."""
+    tables = (run.get(item.name) or {} for item in (*spec.consumes, *spec.produces))
+    in_bucket = str((run.get("artifacts") or {}).get("root") or "").startswith(BUCKETS)
+    return in_bucket and any(table.get("artifact") for table in tables)
+
+
+def _listed(env: Mapping[str, Any], kept: frozenset[str], *, bucket: bool = False) -> list[str]:
     """Secrets the profile lists, and those its data needs."""
     listed = list(env.get("secrets") or ())
-    if not _is_cloud(env) or not any(env.get(key) for key in _DATA):
+    if not bucket and (not _is_cloud(env) or not any(env.get(key) for key in _DATA)):
         return listed
     listed += lacking({*listed, *kept, *(env.get("env_vars") or ())})
     return [*listed, *_token(listed)]

@@ -120,4 +120,6 @@ def _remedy(env: Mapping[str, Any], target: Target, cost: Cost) -> str:
         return f"ask for less, or raise it for this run: run.env.max_gpu_hours={int(cost.gpu_hours) + 1}"
     if cost.gpus is None:
         return f"say how many GPUs there are, such as run.env.{target.gpus_key}=8; or {away}"
-    return "ask for less, or raise it for this run: " + ("run.env.time=HH:MM:SS" if "time" in env else away)
+    return (
+        f"set a limit: run.env.time=HH:MM:SS; or {away}" if "time" in env else f"jobs there have no time limit; {away}"
+    )

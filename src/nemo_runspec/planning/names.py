@@ -17,7 +17,14 @@ _RANDOM = 8
 
 def name_for(labels: Labels, recipe: str) -> str:
     """A new name for a job: it begins as the person wants, else as its recipe is called."""
-    return new_name(labels.name or recipe)
+    return new_name(subject(labels, recipe))
+
+
+def subject(labels: Labels, recipe: str) -> str:
+    """What a name begins with: the person's word, else the recipe's path, of a step its identifier."""
+    from nemo_runspec.catalog import STEPS  # what lists sweeps needs no catalog
+
+    return labels.name or recipe.removeprefix(f"{STEPS}/")
 
 
 def new_name(recipe: str) -> str:

@@ -13,7 +13,21 @@ from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.wandb import in_group
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.profile import Profile
+from nemo_runspec.source import Source
 from nemo_runspec.submission.request import RetriedJob, Submission
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedVersion:
+    """What a reference has been found to be.
+
+    Args:
+        path: as a job sees it. `version`: the word for it, as `v3`. `is_fetched`: the job brings it there itself.
+    """
+
+    path: str
+    version: str
+    is_fetched: bool = False
 
 
 @dataclass(frozen=True)
@@ -26,8 +40,9 @@ class PlanRequest:
         profile: the resolved profile; None for a plain local run. `env_file`: for its system sections.
         mode: `run` or `batch`.
         overrides: Hydra overrides without sweeps. `args`: for the script itself.
+        places: of overrides that do not stand on the command line: where they do.
         folder: the working directory of the call.
-        versions: artifact → the job whose version of it is read.
+        versions: artifact → the job whose version of it is read. `pinned`: reference → the version that it is at W&B.
         after: ids of jobs of its platform that have to succeed before it starts.
         labels: what the job is called. `variables`: laid over those of the profile, the last one last.
         over_ceiling: whether it may use more GPU-hours than the profile allows: a person has said so.
@@ -42,10 +57,12 @@ class PlanRequest:
     args: tuple[str, ...] = ()
     folder: Path = field(default_factory=Path.cwd)
     versions: Mapping[str, str] = field(default_factory=dict)
+    pinned: Mapping[str, PinnedVersion] = field(default_factory=dict)
     after: tuple[str, ...] = ()
     labels: Labels = field(default_factory=Labels)
     variables: tuple[GivenVariable, ...] = ()
     over_ceiling: bool = False
+    places: Mapping[str, Source] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

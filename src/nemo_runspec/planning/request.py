@@ -17,6 +17,8 @@ from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.load import env_file_in_force, load_env_files, load_profile
 from nemo_runspec.profiles.profile import Profile
 
+_EXAMPLES = {"overrides": ["lr=0.1"], "args": ["--lr", "0.1"], "tags": ["lr-study"]}
+
 
 def plan_request(
     recipe: str | Path | Recipe,
@@ -40,7 +42,7 @@ def plan_request(
         UserError: unknown recipe or profile, or a problem of the profile; something else than what is asked for.
     """
     folder = working_directory()
-    given = _texts("overrides", overrides), _texts("args", args)
+    given = texts("overrides", overrides), texts("args", args)
     found = recipe if isinstance(recipe, Recipe) else _recipe(_text("recipe", recipe))
     chosen = None if config is None else _text("config", config)
     if mode not in MODES:
@@ -66,6 +68,14 @@ def bare_request(
     return plan_request(placeholder, profile=profile, overrides=overrides, mode=mode, env_file=env_file)
 
 
+def texts(name: str, values: object) -> tuple[str, ...]:
+    """A list of texts, given as the argument of that name. Raises `UserError` for a text alone: it has letters."""
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        example = [values] if isinstance(values, str) else _EXAMPLES[name]
+        raise UserError(f"{name} is a list of texts, not {values!r}", remedy=f"such as {name}={example!r}")
+    return tuple(_text(f"each of {name}", each) for each in values)
+
+
 def _recipe(name: str) -> Recipe:
     return script_of_ones_own(Path(name)) if name.endswith(".py") else find_recipe(name)
 
@@ -75,11 +85,3 @@ def _text(name: str, value: object) -> str:
     if not isinstance(text, str):
         raise UserError(f"{name} is text, not {value!r}")
     return text
-
-
-def _texts(name: str, values: object) -> tuple[str, ...]:
-    """A list of texts. A text in its place would be a list of letters."""
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        example = [values] if isinstance(values, str) else ["lr=0.1"] if name == "overrides" else ["--lr", "0.1"]
-        raise UserError(f"{name} is a list of texts, not {values!r}", remedy=f"such as {name}={example!r}")
-    return tuple(_text(f"each of {name}", each) for each in values)

@@ -11,12 +11,13 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.field import OPEN_TYPES
 from nemo_runspec.planning.container_build import taken_of
+from nemo_runspec.plans.model import BUNDLED
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.profiles.fieldset import FieldSet, fields_of, owners_of
 from nemo_runspec.profiles.interpolate import escape
 from nemo_runspec.profiles.layers import JOINED_KEYS, overlay
 from nemo_runspec.profiles.profile import Profile, one_or_all, system_section
-from nemo_runspec.profiles.system import SYSTEM_SECTIONS, artifact_backend
+from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.source import Layer, Source, display_path
 
 DEFAULT = Source(Layer.DEFAULT)
@@ -60,7 +61,7 @@ def join_run_section(
     wandb = _system_layer("wandb", yaml_run.get("wandb") or {}, yaml_sources, env_file)
     artifacts = _system_layer("artifacts", yaml_run.get("artifacts") or {}, yaml_sources, env_file)
     if artifacts.values["backend"] is None:
-        artifacts.values["backend"] = artifact_backend(env_file.sections if env_file else {})
+        artifacts.values["backend"] = "file"
     values = {k: deepcopy(v) for k, v in yaml_run.items() if k not in ("env", "wandb", "artifacts")}
     sources = {p[4:]: s for p, s in yaml_sources.items() if p.startswith("run.") and p.split(".")[1] in values}
     for name, layer in (("env", env), ("wandb", wandb), ("artifacts", artifacts)):
@@ -188,10 +189,10 @@ def _open_artifact(values: dict[str, Any], sources: dict[str, Source], name: str
 
 
 def as_artifact(given: Any) -> dict[str, Any]:
-    """`run.data=NAME` or `run.data=/some/path` as the table they stand for."""
+    """`run.data=NAME`, `run.data=/some/path` or `run.data=bundle:some/file` as the table they stand for."""
     if not isinstance(given, str) or not given:
         return {}
-    return {"path": given} if "/" in given else {"artifact": given}
+    return {"path": given} if "/" in given or given.startswith(BUNDLED) else {"artifact": given}
 
 
 def _place(sources: Mapping[str, Source], path: str) -> str | None:

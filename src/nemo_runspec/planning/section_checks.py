@@ -12,6 +12,7 @@ from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import retype
 from nemo_runspec.profiles.profile import one_or_all, type_problem
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
+from nemo_runspec.source import COMMAND_LINE
 from nemo_runspec.text import count
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ def check_shape(composition: Composition, fixed: Mapping[str, Any], artifacts: I
     composition.run_section()
     for key, value in fixed.items():
         if composition.select(key) != value:
-            raise UserError(f"{key} is not set this way", where="command line", remedy=FIXED[key.rpartition(".")[2]])
+            raise UserError(f"{key} is not set this way", where=COMMAND_LINE, remedy=FIXED[key.rpartition(".")[2]])
     for name in ("env", "wandb", "artifacts", *artifacts):
         if not isinstance(composition.select(f"run.{name}"), Mapping):
             raise UserError(
-                f"run.{name} must stay a table", where="command line", remedy=f"set its keys: run.{name}.KEY=VALUE"
+                f"run.{name} must stay a table", where=COMMAND_LINE, remedy=f"set its keys: run.{name}.KEY=VALUE"
             )
     for name in artifacts:
         _check_artifact(composition, f"run.{name}")
@@ -128,12 +129,19 @@ def processes_per_node(env: Mapping[str, Any]) -> int:
     return int(env.get("nproc_per_node") or env.get("gpus_per_node") or 1)
 
 
-def process_warnings(env: Mapping[str, Any], launch: str) -> list[str]:
-    """What is odd about how many processes there are, or how they are told so."""
-    gpus, processes = env.get("gpus_per_node") or 0, processes_per_node(env)
+def process_warnings(env: Mapping[str, Any], launch: str, gpus: int | None) -> list[str]:
+    """What is odd about how many processes there are, or how they are told so.
+
+    Args:
+        gpus: of all nodes, whatever asks for them; None where that is not known.
+    """
+    processes, wanted = processes_per_node(env), env.get("gpus_per_node")
+    untold = wanted is None and not env.get("nproc_per_node")
+    each = (gpus or 0) // (env.get("nodes") or 1) if untold else wanted
     found = []
-    if launch == "torchrun" and gpus and processes != gpus:
-        found.append(f"{count(processes, 'process', 'processes')} per node for {count(gpus, 'GPU')} per node")
+    if launch == "torchrun" and each and processes != each:
+        said = f"{count(processes, 'process', 'processes')} per node for {count(each, 'GPU')} per node"
+        found.append(f"{said}; one for each: gpus_per_node = {each}" if untold else said)
     if launch == "torchrun" and env.get("world_size") == "nodes":
         found.append(
             'world_size = "nodes" does nothing for this recipe: torchrun tells its processes how many they are'

@@ -14,6 +14,7 @@ from nemo_runspec.field import problem_with, too_large
 from nemo_runspec.plans.model import MODES, Plan
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
+from nemo_runspec.runspec_keys import pattern_problem
 from nemo_runspec.script.reserved import check_environment
 from nemo_runspec.visible import hidden_in
 
@@ -88,6 +89,12 @@ def _paths(plan: Plan) -> Iterator[str]:
         yield f"job_dir = {plan.job_dir!r} is no job's directory"
 
 
+def _known_errors(plan: Plan) -> Iterator[str]:
+    for each in plan.recipe.errors:
+        if problem := pattern_problem(each.pattern):
+            yield f"recipe.errors: the pattern {each.pattern[:60]!r} {problem}"
+
+
 def _hidden(plan: Plan) -> Iterator[str]:
     """What nemotron acts on holds no control characters. The config and the arguments are the user's own text."""
     texts = {
@@ -134,7 +141,15 @@ def _system(plan: Plan) -> Iterator[str]:
                 yield f"run.{name}.{key} {problem}"
 
 
-_CHECKS: tuple[Callable[[Plan], Iterator[str]], ...] = (_words, _numbers, _paths, _hidden, _profile, _system)
+_CHECKS: tuple[Callable[[Plan], Iterator[str]], ...] = (
+    _words,
+    _numbers,
+    _paths,
+    _known_errors,
+    _hidden,
+    _profile,
+    _system,
+)
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
+from nemo_runspec.artifacts.wandb import BACKEND
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.profiles.profile import placeholders
@@ -33,13 +34,15 @@ def drop_unused_placeholders(composition: Composition, recipe: Recipe, cmd: str 
 
 
 def uses_wandb(composition: Composition, recipe: Recipe, cmd: str | None) -> bool:
-    """Whether something of the job names W&B: its code, its dependencies, its command, its configuration.
+    """Whether something of the job names W&B: its code, dependencies, command, configuration, artifacts.
 
     W&B's settings count where the recipe or the command line has some, not where they are the env file's; that its
     metrics may be sent on, which a recipe only offers, counts where anybody else has asked for it.
     """
     if composition.select("run.wandb.mode") == "disabled":
         return False
+    if recipe.spec.produces and composition.select("run.artifacts.backend") == BACKEND:
+        return True
     said = {path: source.layer for path, source in composition.sources.items() if path.startswith("run.wandb.")}
     forward = said.pop("run.wandb.forward", Layer.DEFAULT)
     if composition.select("run.wandb.forward") and forward not in (Layer.DEFAULT, Layer.YAML):

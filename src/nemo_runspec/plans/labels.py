@@ -50,8 +50,8 @@ def tag_of(text: str) -> str:
     if _TAG.fullmatch(text):
         return text
     raise UserError(
-        f"--tag: {text!r} is no tag",
-        remedy="letters, digits and . _ - : / = + @, at most 63, a letter or digit first: --tag lr-study",
+        f"{text!r} is no tag",
+        remedy="letters, digits and . _ - : / = + @, at most 63, a letter or digit first, such as lr-study",
     )
 
 
@@ -59,10 +59,10 @@ def _name(text: str | None) -> str:
     if text is None or (_NAME.fullmatch(text) and text not in _TAKEN):
         return text or ""
     if text in _TAKEN:
-        raise UserError(f"--name: '{text}' means the newest job in every command", remedy="choose another name")
+        raise UserError(f"name '{text}' means the newest job in every command", remedy="choose another name")
     raise UserError(
-        f"--name: {text!r} is no beginning of a job's name",
-        remedy=f"small letters, digits and '-', at most {LONGEST_NAME}, a letter first: --name {_near(text)}; "
+        f"{text!r} is no beginning of a job's name",
+        remedy=f"small letters, digits and '-', at most {LONGEST_NAME}, a letter first, such as {_near(text)}; "
         "date and random characters follow, so that every job's name is its own",
     )
 
@@ -74,5 +74,5 @@ def _near(text: str) -> str:
 
 def _note(text: str) -> str:
     if len(text) > _LONGEST_NOTE or not text.isprintable():
-        raise UserError(f"--note: one line of at most {_LONGEST_NOTE} characters")
+        raise UserError(f"a note is one line of at most {_LONGEST_NOTE} characters")
     return text

@@ -11,6 +11,7 @@ from typing import Any
 
 from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.target import Target
+from nemo_runspec.runspec import KnownError
 from nemo_runspec.source import Source
 
 PLAN_SCHEMA = 1
@@ -21,12 +22,17 @@ MODES = ("run", "batch")
 
 @dataclass(frozen=True, slots=True)
 class RecipeRef:
-    """Which recipe. `path` is the command (`nano3/pretrain`), `script` the file on the submitting machine."""
+    """Which recipe. `path` is the command (`nano3/pretrain`), `script` the file on the submitting machine.
+
+    Args:
+        errors: what its jobs may fail with, kept with each of them.
+    """
 
     path: str
     name: str
     script: str
     kind: str | None = None
+    errors: tuple[KnownError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +195,24 @@ class AutoMount:
     there: str | None = None
 
 
+BUNDLED = "bundle:"
+"""How the path of an input begins that travels with the job: `bundle:examples/chat.jsonl`."""
+
+HUB = "hf://"
+"""How the path of an input begins that its script fetches from the Hugging Face hub: `hf://Qwen/Qwen3-0.6B`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Artifact:
     """An input or output of the recipe.
 
     Args:
         name: the recipe's own name for it (`data`), `type` its type, `artifact` its name in the store.
-        path: where it is read or written, as the job sees it; None where it is not known yet.
+        path: where it is read or written, as the job sees it, `bundle:REL` or `hf://NAME`; None: not known yet.
         ready: for an input on this machine: True if it is there, None where that cannot be known from here.
         recipe, config: what makes it. `make`: `if-missing` where nemotron makes it by itself.
+        version: which one is read, as `v3`, a tag or a job's name; None for the newest one, or where nobody knows.
+        check: the checker by which the job looks at it, '' for none.
     """
 
     name: str
@@ -209,6 +224,13 @@ class Artifact:
     recipe: str | None = None
     config: str | None = None
     make: str | None = None
+    version: str | None = None
+    check: str = ""
+
+    @property
+    def is_bundled(self) -> bool:
+        """True for an input that is a file of the job bundle: its script finds it there."""
+        return bool(self.path and self.path.startswith(BUNDLED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -11,6 +12,19 @@ if TYPE_CHECKING:
 
     from nemo_runspec.plans.model import Plan, Resources
     from nemo_runspec.plans.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """CPU cores of a node that a job gets.
+
+    Args:
+        key: the profile key that says how many. `told`: whether it is set; else it is what the platform gives unasked.
+    """
+
+    number: int
+    key: str
+    told: bool = True
 
 
 class Target:
@@ -48,6 +62,10 @@ class Target:
     def gpus(self, resources: Resources) -> int | None:
         """GPUs of the whole job at most, whatever asks for them; None where that is not known."""
         return resources.nodes * resources.gpus_per_node
+
+    def cores(self, resources: Resources) -> Cores | None:
+        """CPU cores of a node for a job with one task there; None for all of them, or where that is not known."""
+        return None
 
     def runs(self) -> int:
         """How often the job may run: tasks of an array, each once more per retry."""

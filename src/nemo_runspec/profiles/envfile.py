@@ -13,7 +13,10 @@ from typing import Any
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.source import Layer, Source, display_path
-from nemo_runspec.toml import KeyPath, key_lines, read_toml, split_lines
+from nemo_runspec.toml import KeyPath, key_lines, parse_toml, read_toml, split_lines
+
+_LISTED = 12
+"""Profiles that are named where none was found."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,9 @@ class EnvFile:
 
     def _offer(self, name: str) -> str:
         near = did_you_mean(name, self.profiles)
-        have = f"profiles: {', '.join(self.profiles)}" if self.profiles else "the file has no profiles"
+        more = len(self.profiles) - _LISTED
+        listed = [*self.profiles[:_LISTED], *([f"{more} more"] if more > 0 else [])]
+        have = f"profiles: {', '.join(listed)}" if listed else "the file has no profiles"
         return f"{near}  ({have})" if near else have
 
     def _follow(self, name: str) -> tuple[str, ...]:
@@ -172,14 +177,18 @@ def load_env_file(path: Path, *, users: bool = False) -> EnvFile:
     """Reads an env file.
 
     Args:
-        text: what it says, a line each.
         users: whether it is the user's own, of no project.
 
     Raises:
         UserError: unreadable or not TOML, with file and line.
     """
+    return env_file_of(path, read_toml(path, display_path(path))[1], users=users)
+
+
+def env_file_of(path: Path, text: str, *, users: bool = False) -> EnvFile:
+    """A file as it is with another text. Raises `UserError`: that is no TOML."""
     shown = display_path(path)
-    document, text = read_toml(path, shown)
+    document = parse_toml(text, shown)
     sections = {name: value for name, value in document.items() if isinstance(value, dict)}
     strays = tuple(name for name in document if name not in sections)
     return EnvFile(path, shown, sections, strays, key_lines(text), tuple(split_lines(text)), users)

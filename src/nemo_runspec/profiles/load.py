@@ -80,8 +80,23 @@ def load_env_files(path: Path | None) -> EnvFile | None:
     Raises:
         UserError: the user's own is not obeyed, see `trust`, or one of them cannot be read.
     """
+    if path is not None:
+        return above_users(load_env_file(path))
     users = find_user_file()
-    if users is None or (path is not None and path.resolve() == users.resolve()):
-        return load_env_file(path, users=users is not None) if path else None
-    own = load_env_file(users, users=True)
-    return load_env_file(path).above(own) if path else own
+    return load_env_file(users, users=True) if users else None
+
+
+def above_users(env: EnvFile) -> EnvFile:
+    """An env file with the user's own below it, unless it is that itself.
+
+    Raises:
+        UserError: the user's own is not obeyed, see `trust`, or cannot be read.
+    """
+    users = find_user_file()
+    if users is None:
+        return env
+    return (
+        replace(env, users=True)
+        if env.path.resolve() == users.resolve()
+        else env.above(load_env_file(users, users=True))
+    )

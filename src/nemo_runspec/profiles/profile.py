@@ -191,6 +191,7 @@ def unfilled_values(
             f"{field.name} is required by executor '{executor}' and not set"
             + (f": export {unset[field.name]}=…" if field.name in unset else ""),
             key=field.name,
+            code=Code.REQUIRED,
         )
         for field in fields_of(executor).fields.values()
         if field.required and values.get(field.name) in (None, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from nemo_runspec.field import Field
 
@@ -20,8 +19,16 @@ SYSTEM_SECTIONS: Mapping[str, tuple[Field, ...]] = {
         Field("base_url", "str", "Address of a W&B server of your own; WANDB_BASE_URL."),
     ),
     "artifacts": (
-        Field("backend", "str", "Where artifacts are kept; wandb if [wandb] exists.", choices=("file", "wandb")),
-        Field("root", "str", "Root directory of the file store, as the job sees it."),
+        Field(
+            "backend",
+            "str",
+            "Who knows of versions: file (by default) the store alone, wandb also W&B.",
+            choices=("file", "wandb"),
+        ),
+        Field("root", "str", "Where the file store is: a directory as the job sees it, or s3://BUCKET/PREFIX."),
+        Field("endpoint", "str", "Of an S3 root: the service's URL; without one AWS_ENDPOINT_URL, else Amazon's."),
+        Field("region", "str", "Of an S3 root: the service's region; without one AWS_REGION, else us-east-1."),
+        Field("check", "bool", "Look at inputs and outputs in the job, by their types; true where it is not set."),
     ),
     "cache": (Field("git_dir", "str", "Directory where repositories named by ${auto_mount:…} are cloned."),),
     "cli": (
@@ -44,9 +51,3 @@ WANDB_VARIABLES: Mapping[str, str] = {
     "base_url": "WANDB_BASE_URL",
 }
 """`run.wandb` key → the variable the W&B client reads (its documentation, "Environment variables")."""
-
-
-def artifact_backend(sections: Mapping[str, Any]) -> str:
-    """`[artifacts] backend`, else wandb where there is a `[wandb]` section, else file."""
-    named = sections.get("artifacts", {}).get("backend")
-    return str(named) if named else ("wandb" if "wandb" in sections else "file")

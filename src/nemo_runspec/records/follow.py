@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nemo_runspec.polling import Backoff
+from nemo_runspec.records.drawn import StateFile
+from nemo_runspec.records.log_view import LogView
 from nemo_runspec.regular import open_regular
 
 _PIECE = 1 << 20
@@ -38,19 +40,26 @@ def show(log: Path, write: Write, *, tail: int | None = None) -> None:
         os.close(descriptor)
 
 
-def follow(log: Path, write: Write, is_over: Callable[[], bool], *, tail: int | None = None) -> bool:
-    """As `pieces`, each given to `write`. Returns: False where the job was over without ever having a log."""
-    for piece in pieces(log, is_over, tail=tail):
-        write(piece)
+def follow(log: Path, view: LogView, is_over: Callable[[], bool], *, tail: int | None = None) -> bool:
+    """As `pieces`, each shown, and lines that are not whole yet. Returns: False where the job never had a log."""
+    states = StateFile(log)
+    try:
+        for piece in pieces(log, is_over, tail=tail, idle=lambda: view.draw(states.read().shown)):
+            view.write(piece)
+    finally:
+        view.clear()
     return log.exists()
 
 
-def pieces(log: Path, is_over: Callable[[], bool], *, tail: int | None = None) -> Iterator[bytes]:
+def pieces(
+    log: Path, is_over: Callable[[], bool], *, tail: int | None = None, idle: Callable[[], object] = lambda: None
+) -> Iterator[bytes]:
     """What is in the log, then what is added to it, until the job is over and all of it has been read.
 
     Args:
         is_over: whether nothing will be added any more; asked whenever the end of the log is reached.
         tail: begin with that many lines of what there is now; with all of it where None.
+        idle: called whenever there is nothing new.
     """
     descriptor = _wait_for(log, is_over, tail)
     if descriptor is None:
@@ -65,6 +74,7 @@ def pieces(log: Path, is_over: Callable[[], bool], *, tail: int | None = None) -
             elif over:
                 return
             else:
+                idle()
                 pauses.wait()
     finally:
         os.close(descriptor)

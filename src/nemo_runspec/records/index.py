@@ -17,7 +17,7 @@ from nemo_runspec import paths
 from nemo_runspec.records.record import STATES, JobRecord, Unreadable, is_over, moment
 from nemo_runspec.regular import read_regular
 
-_VERSION = 2
+_VERSION = 3
 _SLACK = 1000
 """Lines that stand for no job any more before the file is written anew."""
 
@@ -26,10 +26,10 @@ _MOST = 256 << 20
 
 
 class Entry(NamedTuple):
-    """One job or sweep in a list.
+    """One job, sweep or pipeline in a list.
 
     `changed`: when it came into its state; `group`: the sweep a job belongs to, a sweep's own name; `labels`: its tags,
-    with spaces between; `record`: where it has been read anyway.
+    with spaces between; `kind`: what a group is called, None for a job; `record`: where it has been read anyway.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Entry(NamedTuple):
     profile: str | None
     group: str | None
     labels: str | None = None
+    kind: str | None = None
     record: JobRecord | Unreadable | None = None
 
     @property
@@ -65,8 +66,13 @@ class Entry(NamedTuple):
 
     @property
     def is_sweep(self) -> bool:
-        """True for a sweep, not one of its jobs."""
+        """True for a sweep or a pipeline, not one of its jobs."""
         return self.group == self.name
+
+    @property
+    def noun(self) -> str:
+        """`job`, `sweep` or `pipeline`."""
+        return self.kind or ("sweep" if self.is_sweep else "job")
 
 
 _TEXTS = 6
@@ -81,7 +87,7 @@ Stamp = tuple[int, int]
 def entry_of(found: JobRecord | Unreadable) -> Entry:
     """What a list needs of a job that was read."""
     if isinstance(found, Unreadable):
-        return Entry(found.name, found.created, found.created, found.state, "", "", None, None, None, found)
+        return Entry(found.name, found.created, found.created, found.state, "", "", None, None, record=found)
     return Entry(
         found.name,
         found.created,
@@ -92,7 +98,7 @@ def entry_of(found: JobRecord | Unreadable) -> Entry:
         found.profile,
         found.group,
         labels_text(found.tags),
-        found,
+        record=found,
     )
 
 

@@ -70,7 +70,7 @@ def _variables(record: JobRecord, folder: Path) -> dict[str, str]:
         "NEMOTRON_JOB": record.name,
         "NEMOTRON_STATE": record.state,
         "NEMOTRON_EXIT_CODE": "" if record.exit_code is None else str(record.exit_code),
-        "NEMOTRON_CAUSE": record.reason or record.cause,
+        "NEMOTRON_CAUSE": record.why,
         "NEMOTRON_RECIPE": record.recipe,
         "NEMOTRON_PROFILE": record.profile or "",
         "NEMOTRON_SWEEP": record.group or "",

@@ -154,6 +154,11 @@ class JobRecord:
         return self.states[-1].reason
 
     @property
+    def why(self) -> str:
+        """The same for a line of its own: what is known of a failure's cause, else the reason, else how it ended."""
+        return str(self.diagnosis.get("what") or self.reason or self.cause)
+
+    @property
     def id(self) -> str:
         """What its platform calls it, '' where that is not known."""
         return str(self.handle.get("id") or "")

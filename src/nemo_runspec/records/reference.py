@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.records.index import Entry
+from nemo_runspec.text import count
 
 LAST = "last"
 _ID_LENGTH = 6
@@ -25,7 +26,7 @@ def find_one(entries: Sequence[Entry], word: str, root: Path) -> Entry:
     members = group_members(entries, word)
     if members:
         raise UserError(
-            f"'{word}' is a sweep of {len(members)} jobs, and one is needed",
+            f"'{word}' is a sweep of {count(len(members), 'job')}, and one is needed",
             remedy=f"see them: nemotron jobs list --group {word}",
         )
     return _by_part(entries, word, root)
@@ -81,5 +82,4 @@ def _by_part(entries: Sequence[Entry], word: str, root: Path) -> Entry:
 
 
 def _kinds(entries: Iterable[Entry]) -> str:
-    sweeps = {entry.is_sweep for entry in entries}
-    return "jobs and sweeps" if len(sweeps) > 1 else "sweeps" if True in sweeps else "jobs"
+    return " and ".join(sorted({f"{entry.noun}s" for entry in entries}))

@@ -26,6 +26,7 @@ from nemo_runspec.records.record import JobRecord, Transition, Unreadable, now
 from nemo_runspec.records.reference import find_one, unknown_job
 from nemo_runspec.records.refresh import is_believed, seen_now
 from nemo_runspec.records.transitions import JobEnded, after, corrected, numbers, replaced
+from nemo_runspec.records.unregistered import lacks_registration, mark
 from nemo_runspec.regular import NotRegular, is_kept, read_regular_text
 
 if TYPE_CHECKING:
@@ -183,10 +184,10 @@ class JobStore:
         return changed
 
     def correct(self, record: JobRecord, state: str, **values: Any) -> JobRecord:
-        """Writes down of a job that has ended what could not be read then, and how it ended. Raises as `note`."""
+        """Writes down of a job that has ended what could not be read, or done, then, and how it ended. As `note`."""
         with locked(self.folder(record.name)):
             stored = self.stored(record.name)
-            if isinstance(stored, JobRecord) and stored.unread:
+            if isinstance(stored, JobRecord) and (stored.unread or lacks_registration(stored)):
                 stored = corrected(stored, state, values)
                 self._write(stored)
         return stored if isinstance(stored, JobRecord) else record
@@ -319,6 +320,7 @@ class JobStore:
         for left in folder.glob(f".{RECORD}.*.tmp"):
             left.unlink(missing_ok=True)
         paths.write_private(folder / RECORD, to_json(record))
+        mark(self.root, record)
 
     def _names(self) -> Sequence[str]:
         try:
@@ -343,7 +345,5 @@ class JobStore:
         return bool(name) and not name.startswith(".") and "/" not in name and (self.folder(name) / RECORD).is_file()
 
     def _cannot_record(self, name: str, error: OSError) -> UserError:
-        where = str(self.folder(name))
-        if self.exists(name):
-            return UserError(f"job '{name}' exists already", where=where)
-        return UserError(f"cannot record the job: {error.strerror}", where=where)
+        what = f"job '{name}' exists already" if self.exists(name) else f"cannot record the job: {error.strerror}"
+        return UserError(what, where=str(self.folder(name)))

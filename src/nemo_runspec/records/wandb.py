@@ -27,7 +27,8 @@ def run_of(record: JobRecord, folder: Path) -> dict[str, str]:
     run = dict(record.wandb) if record.ended else {**record.wandb, **run_in(folder)}
     if run and not run.get("url") and run.get("state") not in ("offline", "none"):
         run["url"] = _told_in(folder / "logs")
-    return run if run.get("url") or run.get("state") or not record.ended else {}
+    told = run.get("url") or run.get("state") or run.get("unregistered")
+    return run if told or not record.ended else {}
 
 
 def _told_in(logs: Path) -> str:

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from nemo_runspec.console import Console, stdout_writer
-from nemo_runspec.errors import UserError
+from nemo_runspec.console import Console
+from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.interrupts import EXIT_CODES
+from nemo_runspec.records.log_view import make_view
 from nemo_runspec.records.record import JobRecord, is_over
 from nemo_runspec.remote.awaited_end import await_ends
 from nemo_runspec.remote.cancel import end_makers, end_now, stop_all
@@ -22,7 +23,6 @@ from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.prompt import Choice, ask
 from nemo_runspec.remote.wait import exit_code_of
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.supervise.job import first_line
 
 INTERRUPTED = 130
 
@@ -138,7 +138,7 @@ class _Attached:
     def __init__(self, job: RemoteJob) -> None:
         self.job = job
         self.display = make_display()
-        self.follower = Follower(job.store, job.record, self.display, stdout_writer())
+        self.follower = Follower(job.store, job.record, self.display, make_view())
         self.asked_to_stop = False
 
     def run(self) -> int:

@@ -12,7 +12,9 @@ from nemo_runspec.backends.provider import handle_id
 from nemo_runspec.errors import UserError
 from nemo_runspec.polling import Backoff
 from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.drawn import StateFile
 from nemo_runspec.records.follow import follow_to
+from nemo_runspec.records.log_view import LogView
 from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.log_mirror import Mirror
@@ -68,7 +70,7 @@ class Follower:
     One that is lost is asked about first: it may be there.
 
     Args:
-        write: takes new bytes of the log.
+        view: takes what is new of the log.
         tail: begin with that many lines of what there is now; with all of it where None.
     """
 
@@ -77,7 +79,7 @@ class Follower:
         store: JobStore,
         record: JobRecord,
         watcher: Watcher,
-        write: Callable[[bytes], object],
+        view: LogView,
         *,
         tail: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
@@ -87,7 +89,8 @@ class Follower:
         self.watcher = watcher
         provider = get_backend(record.executor).load_provider()
         self.mirror = Mirror(provider, record.handle, store.folder(record.name))
-        self._write = write
+        self.view = view
+        self._states = StateFile(self.mirror.log)
         self._tail = tail
         self._sleep = sleep
         self._shown: int | None = None
@@ -102,8 +105,11 @@ class Follower:
             UserError: the platform refuses to be asked, or does not answer about a job that was lost before. Else one
                 that does not answer is asked again and again.
         """
-        for _ in self.steps():
-            pass
+        try:
+            for _ in self.steps():
+                pass
+        finally:
+            self.view.clear()
         return self.record
 
     def steps(self) -> Iterator[None]:
@@ -118,7 +124,7 @@ class Follower:
                 if not error.transient or (self._over() and self._looked < 0):
                     raise
                 self._troubled = True
-                self.watcher.trouble(error.what)
+                self._aside().trouble(error.what)
                 pause = _TROUBLE_PAUSE
             yield
             if pause:
@@ -154,7 +160,7 @@ class Follower:
         self._unread = problem is not None
         if problem is not None:
             self._troubled = True
-            self.watcher.trouble(f"its log cannot be read now: {problem.what}")
+            self._aside().trouble(f"its log cannot be read now: {problem.what}")
 
     def _over(self) -> bool:
         return is_over(self.record.state)
@@ -172,7 +178,8 @@ class Follower:
         if self.record.id != handle_id(self.mirror.handle):
             self.mirror.handle = self.record.handle
         if seen is not None:
-            self.watcher.seen(self.record, seen)
+            self._aside().seen(self.record, seen)
+            self._draw()
 
     def _fetch(self) -> int:
         moved, _ = self.mirror.fetch()
@@ -190,7 +197,7 @@ class Follower:
                     raise
                 if pause is None:
                     name = self.record.name
-                    self.watcher.trouble(
+                    self._aside().trouble(
                         f"the rest of its log cannot be read ({error.what}): nemotron jobs logs {name}"
                     )
                     return
@@ -213,15 +220,27 @@ class Follower:
 
         def write(data: bytes) -> None:
             self.watcher.clear()
-            self._write(data)
+            self.view.write(data)
 
         self._shown = follow_to(self.mirror.log, self._shown, write, tail=self._tail)
+        self._draw()
+
+    def _draw(self) -> None:
+        """Shows the line that is not whole yet."""
+        if state := self._states.read().shown:
+            self.watcher.clear()
+        self.view.draw(state)
+
+    def _aside(self) -> Watcher:
+        """Who is told how it goes, with nothing drawn in the way."""
+        self.view.clear()
+        return self.watcher
 
     def _went_well(self) -> None:
         if self._troubled:
             self._troubled = False
             self._pauses.reset()
-            self.watcher.recovered()
+            self._aside().recovered()
 
     def _wait(self, longest: float) -> None:
         self._sleep(self._pauses.pause(longest=longest))

@@ -14,7 +14,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends import find_backend, get_backend
 from nemo_runspec.backends.capabilities import SubmitsArrays
 from nemo_runspec.backends.provider import Handle, Parts, Say, changes, handle_id
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.plans.model import BundleFile
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
@@ -22,11 +22,12 @@ from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.recorded import recorded
 from nemo_runspec.script.layout import JobLayout
+from nemo_runspec.spinner import Spinner
 from nemo_runspec.submission.bundle import read_bundle, write_bundle
 from nemo_runspec.submission.layout import keep_package, packed
 from nemo_runspec.submission.mount_commits import write_mounts
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.supervise.job import first_line
+from nemo_runspec.text import count
 from nemo_runspec.transport.base import Unreachable
 
 _WRITERS = 16
@@ -84,12 +85,14 @@ class RemoteGroup:
                 that the next command that asks about them finds out.
         """
         try:
-            self.group.send(self.parts, [each.secrets for each in self.submissions], self.say)
+            with Spinner(f"sending the files of {count(len(self.submissions), 'job')}"):
+                self.group.send(self.parts, [each.secrets for each in self.submissions], self.say)
         except UserError as error:
             self._refused(error)
             raise
         try:
-            handles = self.group.submit(self.say)
+            with Spinner(f"submitting {count(len(self.submissions), 'job')}"):
+                handles = self.group.submit(self.say)
         except UserError as error:
             if not error.transient:
                 self._refused(error)

@@ -10,7 +10,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import LimitsUploads
 from nemo_runspec.backends.provider import Parts, Prepared, Say, changes, handle_id
-from nemo_runspec.errors import Code, UserError
+from nemo_runspec.errors import Code, UserError, first_line
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
 from nemo_runspec.records.facts import JobFacts
@@ -23,7 +23,6 @@ from nemo_runspec.submission.bundle import read_bundle, write_bundle
 from nemo_runspec.submission.layout import job_files, keep_package, packed, recorded_files
 from nemo_runspec.submission.mount_commits import write_mounts
 from nemo_runspec.submission.request import Submission
-from nemo_runspec.supervise.job import first_line
 from nemo_runspec.transport.base import Unreachable
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Provider
+from nemo_runspec.records.drawn import StateFile
 from nemo_runspec.records.follow import log_of
 from nemo_runspec.records.lock import locked
 from nemo_runspec.regular import open_regular, read_json
@@ -68,8 +69,8 @@ class Mirror:
             silent = {piece.path: piece.cursor for piece in found if piece.silent}
             self.stirred = bool(silent)
             taken = [cut for piece in pieces if (cut := _whole_lines(piece, last, limit)).content]
-            self._append(before, taken, silent)
-        more = any(piece.more for piece in found)
+            more = any(piece.more for piece in found)
+            self._append(before, taken, silent, is_all=last and not more)
         return sum(len(piece.content) for piece in taken) or (more and bool(silent)), more
 
     def end(self, size: int) -> bytes:
@@ -88,18 +89,23 @@ class Mirror:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return _Fetched()
 
-    def _append(self, before: _Fetched, pieces: Sequence[LogChunk], others: Cursors) -> None:
-        if not pieces and not others and self.log.exists():
+    def _append(self, before: _Fetched, pieces: Sequence[LogChunk], others: Cursors, *, is_all: bool) -> None:
+        states = StateFile(self.log)
+        lines = states.read()
+        if not pieces and not others and self.log.exists() and not (is_all and lines.states):
             return
         descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             os.ftruncate(descriptor, before.size)
             os.lseek(descriptor, before.size, os.SEEK_SET)
             for piece in pieces:
-                _write(descriptor, piece.content)
+                _write(descriptor, lines.take(piece.content))
+            if is_all:  # of nodes that were lost
+                _write(descriptor, lines.unfinished())
             size = os.lseek(descriptor, 0, os.SEEK_CUR)
         finally:
             os.close(descriptor)
+        states.write(lines)
         cursors = {**before.cursors, **others, **{piece.path: piece.cursor for piece in pieces}}
         paths.write_private(self._state, json.dumps({"size": size, "offsets": cursors}) + "\n")
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nemo_runspec.backends.provider import Handle, Provider
+from nemo_runspec.diagnosis.known import KEY
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.lifecycle import Relations
 from nemo_runspec.records.process import this_process
 from nemo_runspec.submission.request import Submission
+from nemo_runspec.typed_json import plain
 
 
 def recorded(
@@ -34,7 +36,7 @@ def recorded(
         files=files,
         group=given.group,
         retry_of=given.retried.name if given.retried else None,
-        handle=dict(handle),
+        handle={**handle, **({KEY: plain(errors)} if (errors := given.plan.recipe.errors) else {})},
         attempt=policy.attempt,
         deadlines=policy.deadlines,
         relations=Relations(needs=tuple(given.needs)),

@@ -6,7 +6,6 @@ For backends whose platform starts processes and leaves files to its users.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +17,9 @@ from nemo_runspec.backends.provider import Cursors, LogChunk, Parts, Results
 from nemo_runspec.jobside.downsample import as_lines, downsample
 from nemo_runspec.packaging.pack import unpack
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.records.inputs_read import inputs_read
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.regular import open_regular, read_regular
+from nemo_runspec.regular import open_regular
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
 from nemo_runspec.script.quoting import exports
@@ -97,13 +97,5 @@ def results(root: Path, outputs: Mapping[str, str]) -> Results:
     except OSError:
         history = b""
     there = {name: path for name, path in outputs.items() if os.path.lexists(path)}
-    inputs = dict(_inputs_read(Path(layout.status)))
+    inputs = dict(inputs_read(Path(layout.status)))
     return Results(history=history, outputs=there, inputs=inputs, wandb=run_in(root))
-
-
-def _inputs_read(status: Path) -> Iterator[tuple[str, str]]:
-    """Name → path, of the versions that the job itself found to be the newest (`jobside/artifacts.py`)."""
-    for file in sorted(status.glob("input-*")):
-        found = re.search(r"^path=(.+)$", read_regular(file).decode("utf-8", "replace"), re.MULTILINE)
-        if found:
-            yield file.name.removeprefix("input-"), found[1]

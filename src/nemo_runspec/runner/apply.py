@@ -16,6 +16,7 @@ from nemo_runspec.runner.client import Caller, ready_client
 from nemo_runspec.runner.inputs import require_inputs, unseen_inputs, with_inputs_checked
 from nemo_runspec.runner.retry import with_paths_checked
 from nemo_runspec.runner.run import provide_inputs
+from nemo_runspec.runner.wandb_versions import refuse_unpinned
 
 
 def fresh(plan: Plan, caller: Caller) -> Plan:
@@ -40,6 +41,7 @@ def ready_saved(saved: Plan, caller: Caller) -> Planned:
     Raises:
         UserError: it cannot be submitted, a secret is gone, or an input is missing.
     """
+    refuse_unpinned(saved)
     plan = fresh(saved, caller)
     plan = dataclasses.replace(plan, consumes=with_paths_checked(plan.consumes))
     ready_client(plan)

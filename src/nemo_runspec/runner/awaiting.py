@@ -41,11 +41,11 @@ def _ended(store: JobStore, plan: Plan, record: JobRecord, caller: Caller) -> Jo
     if plan.mode == "batch" or not caller.attached:
         caller.console.say(f"{record.name}: waiting for its end, before {plan.recipe.path} is submitted")
         return wait_for(store, [record.name])[0]
-    from nemo_runspec.console import stdout_writer
+    from nemo_runspec.records.log_view import make_view
     from nemo_runspec.remote.display import make_display
     from nemo_runspec.remote.follow import Follower
 
     display = make_display()
-    ended = Follower(store, record, display, stdout_writer()).run()
+    ended = Follower(store, record, display, make_view()).run()
     display.ended(ended)
     return ended

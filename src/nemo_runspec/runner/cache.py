@@ -1,8 +1,9 @@
-"""What nemotron keeps below its own folder and can make or fetch again: seen with its size, age and users; taken away.
+"""What nemotron keeps below its own folder and can mostly have again: seen with its size, age and users; taken away.
 
 Environments of local jobs, packages of code, clones of repositories, and logs that were mirrored from other machines.
 Nothing that a living job needs is taken away, nor what somebody has asked for in the last minutes: a job that is being
-made ready is not recorded with all that it needs yet.
+made ready is not recorded with all that it needs yet. A mirrored log may be the only copy by now, which nobody here can
+tell: it is taken away only where logs are named.
 """
 
 from __future__ import annotations
@@ -59,19 +60,18 @@ def entries(kinds: Sequence[str] = ()) -> list[CacheEntry]:
     return sorted(found, key=lambda entry: -entry.size)
 
 
-def prune(found: Sequence[CacheEntry], older_than: float, *, dry_run: bool = False) -> list[CacheEntry]:
-    """Takes away what nobody needs; what was, or would be, taken away.
+def not_needed(found: Sequence[CacheEntry], older_than: float) -> list[CacheEntry]:
+    """What no job needs, and nobody has asked for lately.
 
     Args:
         found: what `entries` gave. `older_than`: seconds since its last use, at least.
     """
-    wanted = [entry for entry in found if not entry.needed_by and is_old(entry, older_than)]
-    return wanted if dry_run else [entry for entry in wanted if _removed(entry, older_than)]
+    return [entry for entry in found if not entry.needed_by and time.time() - entry.used >= max(older_than, JUST_USED)]
 
 
-def is_old(entry: CacheEntry, older_than: float) -> bool:
-    """Whether it was last used so many seconds ago, and not just now."""
-    return time.time() - entry.used >= max(older_than, JUST_USED)
+def prune(found: Sequence[CacheEntry], older_than: float) -> list[CacheEntry]:
+    """Takes away what `not_needed` names of it; what is gone now."""
+    return [entry for entry in not_needed(found, older_than) if _removed(entry, older_than)]
 
 
 def _removed(entry: CacheEntry, older_than: float) -> bool:
@@ -139,6 +139,8 @@ _LOOKS: Mapping[str, Callable[[JobStore, Sequence[JobRecord]], Iterator[CacheEnt
     "logs": _logs,
 }
 KINDS = tuple(_LOOKS)
+MADE_ANEW = tuple(kind for kind in KINDS if kind != "logs")
+"""Kinds of what is made again when it is needed, for certain."""
 
 
 def _users(

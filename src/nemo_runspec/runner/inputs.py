@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from nemo_runspec.artifacts.store import known_inputs
+from nemo_runspec.artifacts.store import BUCKETS, known_inputs, newest_inputs
+from nemo_runspec.artifacts.wandb import unpinned
 from nemo_runspec.backends import get_backend
-from nemo_runspec.catalog import find_recipe
+from nemo_runspec.catalog import command_words, find_recipe
 from nemo_runspec.config.overrides import quoted
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.build import build_plan
-from nemo_runspec.planning.planned import Planned, PlanRequest
+from nemo_runspec.planning.planned import PinnedVersion, Planned, PlanRequest
 from nemo_runspec.plans.model import Artifact, Plan
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import escape
@@ -36,18 +38,21 @@ class ProvidedInputs:
 
     Args:
         versions: artifact → the job whose version of it is read. `needs`: those of these jobs that are not over.
+        pinned: as `PlanRequest.pinned`.
         changed: whether the plan has to be made again.
     """
 
     changed: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     needs: Sequence[JobRecord] = ()
+    pinned: Mapping[str, PinnedVersion] = field(default_factory=dict)
 
     def request(self, request: PlanRequest) -> PlanRequest:
         """The request of the same job, with its inputs."""
         ids = (record.id.partition(";")[0] for record in self.needs)
         after = tuple(dict.fromkeys((*request.after, *ids)))
-        return replace(request, versions={**request.versions, **self.versions}, after=after)
+        pinned = {**request.pinned, **self.pinned}
+        return replace(request, versions={**request.versions, **self.versions}, pinned=pinned, after=after)
 
 
 def missing_inputs(plan: Plan) -> list[Artifact]:
@@ -72,14 +77,20 @@ def with_inputs_checked(plan: Plan) -> Plan:
 
     Whether there will be a version when the job starts, nobody knows of one that waits for other jobs (`dependencies`).
     """
-    paths = [artifact.path for artifact in plan.consumes if artifact.path]
+    fetched = {a.name for a in unpinned(plan)}
+    if str(plan.run["artifacts"]["root"]).startswith(BUCKETS):
+        fetched |= newest_inputs(plan).keys()
+    asked = [a for a in plan.consumes if a.path and not a.is_bundled and a.name not in fetched]
+    paths = [artifact.path for artifact in asked if artifact.path]
     backend = get_backend(plan.executor)
     if not paths or backend.inputs is None:
         return plan
     found = backend.present(plan, paths)
     settled = known_inputs(plan) if plan.run["env"].get("dependencies") else {a.name for a in plan.consumes}
     consumes = tuple(
-        replace(a, ready=found[a.path] or (found[a.path] if a.name in settled else None)) if a.path else a
+        replace(a, ready=found[a.path] or (found[a.path] if a.name in settled else None))
+        if a.path and a in asked
+        else a
         for a in plan.consumes
     )
     return replace(plan, consumes=consumes)
@@ -186,10 +197,10 @@ def _missing(plan: Plan, artifact: Artifact) -> UserError:
 
 
 def _command(plan: Plan, artifact: Artifact) -> str:
-    words = ["nemotron", *str(artifact.recipe).split("/")]
+    words = ["nemotron", *command_words(str(artifact.recipe))]
     words += ["-c", artifact.config] if artifact.config else []
     words += ["--run", plan.profile] if plan.profile else []
-    return " ".join(words)
+    return shlex.join(words)
 
 
 def plan_with_inputs(request: PlanRequest, provided: ProvidedInputs) -> Planned:

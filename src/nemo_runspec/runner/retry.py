@@ -95,7 +95,10 @@ def _require_made(store: JobStore, record: JobRecord) -> None:
 def with_paths_checked(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
     """The inputs, with whether they are there now."""
     return tuple(
-        dataclasses.replace(a, ready=Path(a.path).exists()) if a.ready is not None and a.path else a for a in artifacts
+        dataclasses.replace(a, ready=Path(a.path).exists())
+        if a.ready is not None and a.path and not a.is_bundled
+        else a
+        for a in artifacts
     )
 
 

@@ -20,6 +20,8 @@ from nemo_runspec.runner.inputs import (
     unseen_inputs,
     with_inputs_checked,
 )
+from nemo_runspec.runner.references import with_versions_checked
+from nemo_runspec.runner.wandb_versions import with_versions_pinned
 from nemo_runspec.submission.request import RetriedJob, Submission
 
 
@@ -81,15 +83,17 @@ def provide_inputs(plan: Plan, caller: Caller) -> ProvidedInputs:
         UserError: an input is missing that nemotron does not make by itself; or making it has failed, and then with
             that job's exit code.
     """
-    plan = with_inputs_checked(plan)
+    plan, pinned = with_versions_pinned(plan)
+    plan = with_inputs_checked(with_versions_checked(plan))
     for line in unseen_inputs(plan):
         caller.console.say(line)
     missing = missing_inputs(plan)
     if get_backend(plan.executor).remote:
-        return _provided_elsewhere(plan, missing, caller)
+        found = _provided_elsewhere(plan, missing, caller)
+        return replace(found, changed=found.changed or bool(pinned), pinned=pinned)
     for artifact in missing:
         _make(plan, artifact, caller)
-    return ProvidedInputs(changed=bool(missing))
+    return ProvidedInputs(changed=bool(missing or pinned), pinned=pinned)
 
 
 def _with_inputs(request: PlanRequest, planned: Planned, caller: Caller) -> tuple[Planned, tuple[str, ...]]:

@@ -29,6 +29,8 @@ REASONS: Mapping[str, str] = {
     "image": r"(?:inputs: |outputs: )?the image has no ",
     "outputs": r"outputs: ",
     "inputs": r"inputs: ",
+    "artifact": r"(?:input|output) '",
+    "registration": r"produced, not registered: ",
     "files": r".*(?:arrive whole|downloaded|package|unpack|digest|all nodes see it|\b(?:mkdir|mv|tar) failed)",
 }
 """The codes with which our scripts say why they failed; and how the reason begins in markers that have no code."""

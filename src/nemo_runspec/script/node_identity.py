@@ -25,7 +25,7 @@ class NodeIdentity:
         publishes: the job script itself makes what the job has made the newest version; else what starts it does.
         secrets_file: the job reads its secrets from a file; else they are in its environment when it starts.
         pods: pod.sh (backends/cloud/pod/) calls it, and a node may have a name of its own.
-        here: it sees this machine's files where they are.
+        here: it sees this machine's files where they are, and its input is for its command.
     """
 
     node: str = "0"

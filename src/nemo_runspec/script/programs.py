@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nemo_runspec
 from nemo_runspec.backends.base import Program
+from nemo_runspec.plans.model import Plan
 
 SUPERVISOR = "supervisor.py"
 POD_FALLBACK = "fallback-pod.sh"
@@ -23,18 +24,43 @@ SLURM_PROGRAMS = (*PROGRAMS, "slurm.py", "slurm.sh", "slurm_fallback.sh")
 """Those of a job on Slurm."""
 HEALTH_PROGRAM = "health.py"
 """Where its nodes are checked, too."""
+CHECKS_PROGRAM = "checks.py"
+"""Where inputs or outputs have a type that can be checked, too."""
+STORE_PROGRAM = "store.py"
+"""In a job's directory, where its artifacts are in a bucket."""
+CHANGES_PROGRAM = "changes.py"
+"""By itself the program by which a store of artifacts is changed where it is: `python3 -c PROGRAM`, told by JSON."""
 
 _TOP = Path(nemo_runspec.__file__).parent
 _JOBSIDE = "jobside"
 _SLURM = "backends/slurm/jobside"
 _POD = "jobside/pod"
+_CHECKS = "artifacts/checks"
+
+_STORAGE = "backends/cloud/storage"
+_REGISTERS = ("artifacts/content.py", "artifacts/versions.py")
+
+_WITH_SLURM = (
+    "artifacts", "exit_status", "processes", "records", "registration", "secrets", "signals", "text",
+    "values",
+)  # fmt: skip
 
 _PLACES = {
-    SUPERVISOR: (_JOBSIDE, "forms.py"),
+    SUPERVISOR: (_JOBSIDE, "forms.py", *_REGISTERS),
     "slurm.py": (
         _SLURM,
-        *(f"{_JOBSIDE}/{name}.py" for name in ("artifacts", "processes", "records", "secrets", "signals", "values")),
+        *_REGISTERS,
+        *(f"{_JOBSIDE}/{name}.py" for name in _WITH_SLURM),
     ),
+    CHECKS_PROGRAM: (f"{_CHECKS}/main.py", _CHECKS),
+    STORE_PROGRAM: (
+        f"{_STORAGE}/store_program.py",
+        *(f"{_STORAGE}/{name}.py" for name in ("s3", "s3_signing", "s3_wire", "versions")),
+        "s3_names.py",
+        "artifacts/changes.py",
+        *_REGISTERS,
+    ),
+    CHANGES_PROGRAM: ("artifacts/changes.py", *_REGISTERS),
     HEALTH_PROGRAM: ("backends/slurm/health/net.py", f"{_JOBSIDE}/address.py"),
 }
 """Name → the rooms and modules of this package that a program is made of; the first has its `main`."""
@@ -86,14 +112,25 @@ def programs(*names: str) -> tuple[Program, ...]:
     return tuple(_program(name) for name in names or PROGRAMS)
 
 
-def pod_programs(platform: str) -> tuple[Program, ...]:
+def checks_programs(plan: Plan) -> tuple[str, ...]:
+    """The checkers' program, where a plan has something to be checked."""
+    return (CHECKS_PROGRAM,) if any(each.check and each.path for each in (*plan.consumes, *plan.produces)) else ()
+
+
+def programs_of(plan: Plan) -> tuple[Program, ...]:
+    """What a job needs that has no platform's own programs."""
+    return programs(*PROGRAMS, *checks_programs(plan))
+
+
+def pod_programs(platform: str, *further: str) -> tuple[Program, ...]:
     """All that a job of pods needs.
 
     Args:
         platform: the module by which its pods find out which node each is (`Backend.node_program`).
+        further: programs that not every job needs.
     """
     modules = (*_modules_at(_POD), *_modules_at("s3_names.py"), platform)
-    return tuple(_program(name, modules if name == SUPERVISOR else ()) for name in POD_PROGRAMS)
+    return tuple(_program(name, modules if name == SUPERVISOR else ()) for name in (*POD_PROGRAMS, *further))
 
 
 def text_of(program: Program) -> str:

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from nemo_runspec.artifacts.store import newest_inputs, versions_of
+from nemo_runspec.artifacts.wandb import wandb_tasks
 from nemo_runspec.backends.base import RenderedFile, common_ranges
 from nemo_runspec.plans.model import EnvVar, Launch, Plan
-from nemo_runspec.plans.wandb import forwards, run_id
+from nemo_runspec.plans.wandb import run_id
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.script.launchers import launch
 from nemo_runspec.script.layout import JobLayout
@@ -24,7 +25,7 @@ from nemo_runspec.script.node_identity import NodeIdentity, node_identity_of
 from nemo_runspec.script.quoting import join, json_page, quote
 from nemo_runspec.script.reserved import WAITS, check_environment
 
-_FLAGS = ("requeues", "signals_all", "ends_all", "secrets_file", "pods")
+_FLAGS = ("requeues", "signals_all", "ends_all", "secrets_file", "pods", "here")
 _WORDS = ("node", "nodes", "task", "tasks", "local", "attempt", "restarts", "master", "port", "log")
 """What a node finds out of itself: of these, the page names what is not the supervisor's own default."""
 
@@ -110,7 +111,18 @@ def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
         "inputs": inputs,
         "named": {variable.name: variable.value for variable in _naming(plan)},
         "stall": stall,
+        "checks": list(_checks(plan)) or None,
     }
+
+
+def _checks(plan: Plan) -> Iterator[dict[str, Any]]:
+    """What the supervisor looks at before the command and after it (`jobside.verify`)."""
+    for side, artifacts in (("input", plan.consumes), ("output", plan.produces)):
+        for each in artifacts:
+            if each.check and each.path:
+                facts = {"side": side, "name": each.name, "type": each.type, "check": each.check, "path": each.path}
+                folder = {"folder": posixpath.dirname(plan.launch.script)} if each.is_bundled else {}
+                yield {**facts, "required": each.required, **folder}
 
 
 def _words(identity: NodeIdentity) -> Iterator[str]:
@@ -207,8 +219,8 @@ def _setup(plan: Plan, layout: JobLayout) -> Iterator[str]:
 
 
 def _forwarding(plan: Plan) -> Iterator[str]:
-    if forwards(plan):
-        yield "nemotron_forward"
+    if tasks := wandb_tasks(plan):
+        yield f"nemotron_forward {','.join(tasks)}"
 
 
 def _workdir(workdir: str) -> str:

@@ -15,7 +15,10 @@ RESERVED = frozenset({
 })  # fmt: skip
 """Variables that nemotron or torchrun sets in every job. `MASTER_ADDR` and `MASTER_PORT` may be given."""
 
-WAITS = ("NEMOTRON_BARRIER_SECONDS", "NEMOTRON_LOST_SECONDS", "NEMOTRON_RESOLVE_SECONDS", "NEMOTRON_STOP_SECONDS")
+WAITS = (
+    "NEMOTRON_BARRIER_SECONDS", "NEMOTRON_LOST_SECONDS", "NEMOTRON_REGISTER_SECONDS", "NEMOTRON_RESOLVE_SECONDS",
+    "NEMOTRON_STOP_SECONDS",
+)  # fmt: skip
 """Variables that may be given, for how long the job's own scripts wait: whole seconds."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

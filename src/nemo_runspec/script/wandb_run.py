@@ -1,7 +1,8 @@
 """A job's run on W&B, as the job itself has written it down (`jobside/forward.py`): `id`, `url`, `state`, `why`.
 
 `state` is `running`, `finished`, `failed` or `crashed` as W&B means them; `offline` for a run that is kept where the
-job ran; `none` where there is no run, with `why`.
+job ran; `none` where there is no run, with `why`. `artifacts`: the versions that are registered there, or of
+an offline run their names; `unregistered`: why others are not.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from nemo_runspec.regular import read_regular
 
-_KNOWN = ("id", "url", "state", "why")
+_KNOWN = ("id", "url", "state", "why", "artifacts", "unregistered")
 _MOST = 1 << 16
 
 

@@ -9,6 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from nemo_runspec import paths
+from nemo_runspec.artifacts.about import about_text
+from nemo_runspec.artifacts.store import BUCKETS
+from nemo_runspec.artifacts.versions import ABOUT
 from nemo_runspec.backends.base import Program, Rendering
 from nemo_runspec.errors import UserError
 from nemo_runspec.json_text import json_text
@@ -16,7 +19,7 @@ from nemo_runspec.packaging.pack import pack, unpack
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.regular import read_json
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.programs import text_of
+from nemo_runspec.script.programs import STORE_PROGRAM, program_text, text_of
 from nemo_runspec.submission.request import RetriedJob
 
 ARCHIVE = "code.tar.gz"
@@ -60,6 +63,10 @@ def programs_in(folder: Path) -> list[Program]:
 def own_files(plan: Plan, rendering: Rendering) -> dict[str, str]:
     """The rendered texts; `train.yaml`, what the script reads; `job.yaml`, with the `run` section too."""
     rendered = {file.name: file.text for file in rendering.files}
+    if about := about_text(plan):
+        rendered[ABOUT] = about
+        if str((plan.run.get("artifacts") or {}).get("root")).startswith(BUCKETS):
+            rendered[STORE_PROGRAM] = program_text(STORE_PROGRAM)
     return rendered | {"train.yaml": config_text(plan), "job.yaml": _yaml({"run": plan.run, **plan.config})}
 
 

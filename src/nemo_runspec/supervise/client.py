@@ -14,7 +14,8 @@ from nemo_runspec.supervise.stop import GRACE
 def run(submission: Submission, *, console: Console, grace: float = GRACE) -> int:
     """Runs the plan and stays with it until it has ended, or, in mode `batch`, returns once it is recorded.
 
-    The output of an attached job is shown as it comes. It is kept in `logs/job.log` in both modes.
+    The output of an attached job is shown as it comes. It is kept in `logs/job.log` in both modes. A local job of one
+    process that is attached reads this process's standard input.
 
     Args:
         console: takes lines of nemotron's own.
@@ -27,7 +28,7 @@ def run(submission: Submission, *, console: Console, grace: float = GRACE) -> in
         UserError: the recipe has changed since the plan, the job cannot be made ready, or nothing can be written.
     """
     if submission.plan.mode == "batch":
-        job = SupervisedJob(submission, console.say, grace=grace, show=False)
+        job = SupervisedJob(submission, console.say, grace=grace, attached=False)
         console.answer(_start_detached(job))  # for scripts: all that stands on standard output
         _say_next_commands(job.plan.name, console)
         return 0
@@ -50,7 +51,7 @@ def submit(submission: Submission, *, console: Console) -> str:
 
 
 def _supervise(submission: Submission) -> str:
-    return _start_detached(SupervisedJob(submission, TerminalConsole().say, show=False))
+    return _start_detached(SupervisedJob(submission, TerminalConsole().say, attached=False))
 
 
 def _start_detached(job: SupervisedJob) -> str:

@@ -7,18 +7,20 @@ import selectors
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.worker import OutOfReach, Say, Work
-from nemo_runspec.errors import UserError
+from nemo_runspec.backends.worker import InputWorker, OutOfReach, Say, Work
+from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.interrupts import Interrupted, Interrupts
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
+from nemo_runspec.records.inputs_read import inputs_read
 from nemo_runspec.records.metrics import last_metrics
 from nemo_runspec.records.process import this_process
+from nemo_runspec.records.record import Transition, now
 from nemo_runspec.redact import Redactor
 from nemo_runspec.script.markers import decisive, read_markers, with_loss
 from nemo_runspec.script.wandb_run import run_in
@@ -36,6 +38,7 @@ from nemo_runspec.submission.layout import (
 )
 from nemo_runspec.submission.mount_commits import write_mounts
 from nemo_runspec.submission.request import Submission
+from nemo_runspec.supervise.job_input import JobInput, standard_input
 from nemo_runspec.supervise.outcome import Outcome, closing_lines, outcome_of
 from nemo_runspec.supervise.output import JobOutput
 from nemo_runspec.supervise.stop import GRACE, Stop, why_stopped
@@ -53,18 +56,18 @@ class SupervisedJob:
 
     Args:
         say: takes lines of nemotron's own. `grace`: seconds a job has to end when it is asked to, before it is killed.
-        show: whether the job's output goes to this process's standard output too, beside its log.
+        attached: whether this process's standard output shows the job's, and its standard input is for the job.
 
     Raises:
         UserError: something the job needs is not so; nothing has happened then.
     """
 
-    def __init__(self, submission: Submission, say: Say, *, grace: float = GRACE, show: bool = True) -> None:
+    def __init__(self, submission: Submission, say: Say, *, grace: float = GRACE, attached: bool = True) -> None:
         self.submission = submission
         self.plan = submission.plan
         self.say = say
         self.grace = grace
-        self.show = show
+        self.attached = attached
         self.layout = layout_of(self.plan)
         self.folder = Path(self.layout.root)
         self.log = Path(self.layout.logs) / "job.log"
@@ -128,7 +131,7 @@ class SupervisedJob:
         self.record = self.store.transition(self.record, "starting")
         make_folders(self.layout)
         prepared = self._prepare(interrupts)
-        output = JobOutput(self.log, Path(self.layout.metrics), self._hidden(), self.say, show=self.show)
+        output = JobOutput(self.log, Path(self.layout.metrics), self._hidden(), self.say, show=self.attached)
         try:
             outcome = self._run(prepared, interrupts, output)
         finally:
@@ -138,13 +141,30 @@ class SupervisedJob:
     def _run(self, prepared: Any, interrupts: Interrupts, output: JobOutput) -> Outcome:
         interrupts.check()
         self.say(f"{self.plan.name}: running {self.plan.recipe.path}; log: {display_path(self.log)}")
-        work = self.worker.start(self.plan, prepared, self.submission.secrets)
+        given = self._input()
         try:
-            self.record = self.store.transition(self.record, "running", process=work.process, container=work.container)
-            return self._watch(work, interrupts, output)
+            work = self._started(prepared, given)
+            try:
+                self.record = self.store.transition(
+                    self.record, "running", process=work.process, container=work.container
+                )
+                return self._watch(work, interrupts, output, given)
+            finally:
+                output.flush()  # what the backend adds to the log comes after it
+                self._give_back(work)
         finally:
-            output.flush()  # what the backend adds to the log comes after it
-            self._give_back(work)
+            given.close()
+
+    def _input(self) -> JobInput:
+        """What the job reads; several processes would take it from each other."""
+        several = self.plan.launch.kind == "torchrun" and self.plan.resources.nproc_per_node > 1
+        reads = self.attached and not several and isinstance(self.worker, InputWorker)
+        return standard_input() if reads else JobInput()
+
+    def _started(self, prepared: Any, given: JobInput) -> Work:
+        if isinstance(self.worker, InputWorker):
+            return self.worker.start(self.plan, prepared, self.submission.secrets, stdin=given.end)
+        return self.worker.start(self.plan, prepared, self.submission.secrets)
 
     def _hidden(self) -> list[str]:
         """What its log must not show: its secrets, and those of this process's environment where it inherits that."""
@@ -164,14 +184,14 @@ class SupervisedJob:
             place_package(self.archive, self.layout)
             return self.worker.prepare(self.plan, self.say)
 
-    def _watch(self, work: Work, interrupts: Interrupts, output: JobOutput) -> Outcome:
+    def _watch(self, work: Work, interrupts: Interrupts, output: JobOutput, given: JobInput) -> Outcome:
         stop = Stop(work, interrupts, self.folder, self.grace, output.say)
 
         def tick() -> None:
             stop.tick()
             self._note_doubt(work)
 
-        status = pump(work, output, tick)
+        status = pump(work, output, tick, given)
         left = work.end_leftovers(stop.time_left())
         if left and not stop.asked:
             output.say(f"{left} processes that the job left behind were ended")
@@ -206,6 +226,7 @@ class SupervisedJob:
 
     def _write_down(self, outcome: Outcome, outputs: Mapping[str, str]) -> None:
         """The end in the record; on a full disk in the room that was kept back for it."""
+        diagnosis = self._diagnosis(outcome) if outcome.state == "failed" else {}
 
         def finish() -> None:
             self.record = self.store.finish(
@@ -215,8 +236,10 @@ class SupervisedJob:
                 signal=outcome.signal,
                 cause=outcome.cause,
                 outputs=outputs,
+                inputs={**self.record.inputs, **dict(inputs_read(Path(self.layout.status)))},
                 metrics=self._metrics(),
                 wandb={**self.record.wandb, **run_in(self.folder)},
+                diagnosis=diagnosis,
             )
 
         try:
@@ -226,14 +249,25 @@ class SupervisedJob:
                 raise
             finish()
 
+    def _diagnosis(self, outcome: Outcome) -> Mapping[str, Any]:
+        """Why it failed, as far as its folder says so."""
+        from nemo_runspec.diagnosis.local_jobs import diagnose_folder
+
+        states = (*self.record.states, Transition(outcome.state, now(), outcome.cause))
+        ended = replace(self.record, states=states, exit_code=outcome.exit_code, signal=outcome.signal)
+        found = diagnose_folder(ended, self.folder, self.log)
+        return asdict(found) if found else {}
+
     def _metrics(self) -> dict[str, float]:
         """The last value of each metric. A job chooses their names, which may hold what it must not."""
         hidden = Redactor(self._hidden())
         return {hidden.redact(name): value for name, value in last_metrics(Path(self.layout.metrics)).items()}
 
 
-def pump(work: Work, output: JobOutput, tick: Callable[[], None]) -> int:
-    """Gives the job's output on until it has ended; calls `tick` about ten times a second. Returns its exit status.
+def pump(work: Work, output: JobOutput, tick: Callable[[], None], given: JobInput) -> int:
+    """Gives the job's output on until it has ended, and its input to it. Returns its exit status.
+
+    Calls `tick` about ten times a second.
 
     What the job leaves behind and goes on writing is not waited for: `_LAST_WORDS` later nothing more is read.
     """
@@ -241,13 +275,18 @@ def pump(work: Work, output: JobOutput, tick: Callable[[], None]) -> int:
     looked = 0.0
     with selectors.DefaultSelector() as selector:
         selector.register(work, selectors.EVENT_READ)
+        is_open = True
         while True:
-            ready = selector.select(_TICK)
-            data = work.read() if ready else None
+            given.attend(selector)
+            ready = [key.fileobj for key, _ in selector.select(_TICK)]
+            if given.source in ready:
+                given.pass_on()
+            data = work.read() if work in ready else None
             if data:
                 output.feed(data)
             elif data == b"":
                 selector.unregister(work)
+                is_open = False
                 if left is None:  # its end is near; nothing else wakes this loop
                     time.sleep(0.01)
             now = time.monotonic()
@@ -260,13 +299,8 @@ def pump(work: Work, output: JobOutput, tick: Callable[[], None]) -> int:
             if status is None:
                 continue
             left = _LAST_WORDS if left is None else left - min(passed, 2 * _TICK)
-            if not selector.get_map() or left < 0:
+            if not is_open or left < 0:
                 return status
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
-    return (str(error.what if isinstance(error, UserError) else error) or type(error).__name__).splitlines()[0]
 
 
 def _exists(path: Path) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nemo_runspec.records import JobRecord
 from nemo_runspec.records.record import code_and_why
+from nemo_runspec.records.unregistered import LATER, is_unregistered
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, signal_name
 from nemo_runspec.source import display_path
 
@@ -56,7 +57,9 @@ def outcome_of(status: int, marker: NodeMarker | None, asked: StopRequest | None
 def closing_lines(record: JobRecord, log: Path, outputs: Mapping[str, str]) -> list[str]:
     """What is said when the job has ended."""
     took = f" after {record.elapsed:.1f} s" if record.elapsed is not None else ""
-    lines = [f"{record.name}: {record.state}{took}{code_and_why(record.exit_code, record.cause)}"]
+    lines = [f"{record.name}: {record.state}{took}{code_and_why(record.exit_code, record.why)}"]
     if log.exists() and record.state != "succeeded":
         lines.append(f"  log: {display_path(log)}")
+    if is_unregistered(record):
+        lines.append(f"  its work is done; once the store can be written: {LATER} {record.name}")
     return lines + [f"  {name}: {path}" for name, path in outputs.items()]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.console import is_quiet
+from nemo_runspec.records.drawn import DrawnLines, StateFile, is_prompt, text_of
+from nemo_runspec.records.log_view import make_view, plain_text
 from nemo_runspec.redact import LineFilter
 from nemo_runspec.supervise.progress import MetricsBar
 
@@ -37,19 +39,25 @@ class JobOutput:
         self._say = say
         self._broken = not show or sys.stdout is None  # None: it was closed when this process was started
         self.lost_lines = 0
-        self._bar = None if self._broken or is_quiet() or not sys.stdout.isatty() else MetricsBar(metrics)
+        self._lines = DrawnLines(cleaned=self._filter.without_begun)
+        self._state = StateFile(log)
+        self._size = 0
+        self._view = make_view()
+        has_bar = not (self._broken or is_quiet()) and sys.stdout.isatty()
+        self._bar = MetricsBar(metrics, self._view.clear) if has_bar else None
 
     def feed(self, data: bytes) -> None:
         """Takes a piece."""
         self._show(self._filter.feed(data))
 
     def tick(self) -> None:
-        """Brings the progress bar up to date."""
-        if self._bar is not None and not self._broken:
-            self._guarded(self._bar.update)
+        """Brings up to date what is drawn: lines that are not whole yet, and the progress bar."""
+        self._state.write(self._lines)
+        if not self._broken:
+            self._guarded(self._draw)
 
     def say(self, text: str) -> None:
-        """A line of nemotron's own, above the progress bar where there is one."""
+        """A line of nemotron's own, above what is drawn."""
         if self._bar is not None and self._bar.is_drawn and not self._broken:
             self._bar.print(text)
         else:
@@ -59,15 +67,43 @@ class JobOutput:
     def flush(self) -> None:
         """Gives on what is held: there is no more of it."""
         self._show(self._filter.close())
+        self._size = os.fstat(self._log).st_size
 
     def close(self) -> None:
         """Gives on what is held, ends the bar and closes the log."""
-        self.flush()
+        self.flush_rest()
         if self._bar is not None and not self._broken:
             self._guarded(self._bar.close)
         os.close(self._log)
 
-    def _show(self, lines: bytes) -> None:
+    def flush_rest(self) -> None:
+        """Gives on lines of a job that was killed, as they were last; unless the log has its end from elsewhere."""
+        has_more = self._size and os.fstat(self._log).st_size != self._size
+        self.flush()
+        rest = self._lines.unfinished()
+        self._state.write(self._lines)
+        if not has_more:
+            self._show(rest)
+        self._make_room()
+
+    def _draw(self) -> None:
+        """The bar below all is the latest that is drawn again; a prompt is answered before anything else is drawn."""
+        state = self._lines.shown
+        if self._bar is None:
+            self._view.draw(state)
+        elif is_prompt(state):
+            self._bar.give_way()
+            self._view.draw(state)
+        elif self._bar.is_drawn:
+            self._bar.update(plain_text(text_of(state)))
+        else:
+            if state:
+                self._bar.step_aside()
+            self._view.draw(state)
+            self._bar.update(plain_text(text_of(state)))
+
+    def _show(self, text: bytes) -> None:
+        lines = self._lines.take(text)
         if not lines:
             return
         self._write_log(lines)
@@ -86,21 +122,20 @@ class JobOutput:
                 self._say(f"the log cannot be written ({error.strerror}); the job goes on: {self._log_path}")
 
     def _make_room(self) -> None:
-        if self._bar is not None and not self._broken:
+        if self._broken:
+            return
+        if self._bar is not None:
             self._guarded(self._bar.step_aside)
+        self._guarded(self._view.clear)
 
     def _write_terminal(self, lines: bytes) -> None:
-        self._make_room()
         if self._bar is not None and self._bar.is_drawn:
             for line in lines.decode("utf-8", "replace").splitlines():
                 self._bar.print(line)
             return
-        stream = getattr(sys.stdout, "buffer", None)
-        if stream is None:
-            sys.stdout.write(lines.decode("utf-8", "replace"))
-        else:
-            stream.write(lines)
-        sys.stdout.flush()
+        if self._bar is not None:
+            self._bar.step_aside()
+        self._view.write(lines)
 
     def _guarded(self, write: Callable[[], None]) -> None:
         """The reader of our output may go away, as `head` does; the job must not notice."""

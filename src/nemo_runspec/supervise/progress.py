@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from nemo_runspec.spinner import elapsed_line
 from nemo_runspec.visible import unfiltered
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.progress import Progress
 
 _SOON = 1.0
@@ -46,16 +47,21 @@ class MetricsTail:
 class MetricsBar:
     """The bar. Before the first record with a step a line says how long the job runs, and `rich` is not imported.
 
+    Args:
+        make_room: takes away what else is drawn in the bar's place.
+
     Attributes:
         is_drawn: True from then on until it is closed; lines must go through `print` meanwhile.
     """
 
-    def __init__(self, metrics: Path) -> None:
+    def __init__(self, metrics: Path, make_room: Callable[[], object] = lambda: None) -> None:
         self._tail = MetricsTail(metrics)
+        self._make_room = make_room
         self._latest: dict[str, float] = {}
         self._progress: Progress | None = None
         self._began = time.monotonic()
         self._waiting = False
+        self._above = ""
         self._lives = os.environ.get("TERM") != "dumb"
         self.is_drawn = False
 
@@ -65,8 +71,18 @@ class MetricsBar:
             self._waiting = False
             _print(ERASE)
 
-    def update(self) -> None:
-        """Reads what is new and draws it."""
+    def give_way(self) -> None:
+        """Leaves the bar as it is for now: somebody is asked something. It is drawn anew with the next record."""
+        self.step_aside()
+        self._stop()
+
+    def update(self, above: str = "") -> None:
+        """Reads what is new and draws it.
+
+        Args:
+            above: a bar of the job's own, which is shown too.
+        """
+        self._above = above
         records = self._tail.new()
         for record in records:
             self._latest.update(record)
@@ -75,6 +91,7 @@ class MetricsBar:
             return
         if self._progress is None:
             self.step_aside()
+            self._make_room()
             self._progress = self._start()
             self.is_drawn = True
         task = self._progress.task_ids[0]
@@ -97,22 +114,38 @@ class MetricsBar:
         self._lives = False
         self.update()
         self.step_aside()
+        self._stop()
+
+    def _stop(self) -> None:
         if self._progress is not None and self.is_drawn:
             self.is_drawn = False
             self._progress.stop()
+            self._progress = None
 
     def _wait(self) -> None:
         """The line of a job that has told no step yet."""
         seconds = time.monotonic() - self._began
-        if self._lives and self._progress is None and seconds >= _SOON:
+        if self._lives and self._progress is None and not self._above and seconds >= _SOON:
             self._waiting = True
             _print(f"{ERASE}{elapsed_line('running', seconds)}")
 
     def _start(self) -> Progress:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.text import Text
 
-        progress = Progress(
+        def above() -> str:
+            return self._above
+
+        class WithAnother(Progress):
+            """The bar below the job's own."""
+
+            def get_renderables(self) -> Iterable[RenderableType]:
+                if above():
+                    yield Text(above(), no_wrap=True, overflow="crop")
+                yield from super().get_renderables()
+
+        progress = WithAnother(
             TextColumn("step"),
             MofNCompleteColumn(),
             BarColumn(bar_width=30),

@@ -33,7 +33,7 @@ def run_member(
     Raises:
         UserError: the job could not even be recorded.
     """
-    job = SupervisedJob(planned.submission(argv, group=group, retried=retried), say, show=False)
+    job = SupervisedJob(planned.submission(argv, group=group, retried=retried), say, attached=False)
     job.record_job()
     with suppress(UserError):  # its record says the same
         job.run_to_its_end(_InThread(interrupts))

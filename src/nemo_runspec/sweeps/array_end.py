@@ -7,7 +7,7 @@ from collections.abc import Callable
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.remote.refresh import refresh
 from nemo_runspec.sweeps.array_follow import fetch_failed_logs, fetch_metrics
-from nemo_runspec.sweeps.model import Sweep
+from nemo_runspec.sweeps.model import PIPELINE, Sweep
 from nemo_runspec.sweeps.results import CSV, write_results
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import make_table
@@ -32,5 +32,6 @@ def look_again(store: SweepStore, sweep: Sweep, trouble: Callable[[str], None]) 
     sweep = store.get(sweep.group)
     if sweep.ended is not None:
         fetch_failed_logs(jobs, now)
+    if sweep.ended is not None and sweep.kind != PIPELINE:
         write_results(sweep, make_table(sweep), folder)
     return sweep

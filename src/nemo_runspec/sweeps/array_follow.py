@@ -11,13 +11,12 @@ from typing import Any
 from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.capabilities import SubmitsArrays
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.polling import Backoff, TimeLimit
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.log_mirror import Mirror
 from nemo_runspec.remote.refresh import refresh
-from nemo_runspec.supervise.job import first_line
 from nemo_runspec.sweeps.model import Member
 from nemo_runspec.sweeps.run import SweepWatcher
 

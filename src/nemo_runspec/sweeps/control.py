@@ -44,7 +44,7 @@ def stop(store: SweepStore, group: str, wish: CancelRequest, members: Iterable[P
         return
     if is_alive(sweep.launcher) is None:
         raise UserError(
-            f"sweep '{sweep.group}' runs on another machine or in another container",
+            f"{sweep.kind} '{sweep.group}' runs on another machine or in another container",
             remedy=f"there: nemotron jobs cancel {sweep.group}",
         )
     for folder in (*members, store.folder(group)):
@@ -82,11 +82,11 @@ def refuse_running(store: SweepStore, group: str, *, force: bool = False) -> Non
         return
     if status.state == "unknown":
         raise UserError(
-            f"whether sweep '{group}' is over is not known: {status.reason}",
+            f"whether {sweep.kind} '{group}' is over is not known: {status.reason}",
             remedy=f"if it is: nemotron jobs rm --force {group}",
         )
     raise UserError(
-        f"sweep '{group}' is not over; nothing was removed", remedy=f"end it first: nemotron jobs cancel {group}"
+        f"{sweep.kind} '{group}' is not over; nothing was removed", remedy=f"end it first: nemotron jobs cancel {group}"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nemo_runspec.console import Console
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.planning.missing_values import refuse_unfilled
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobStore
@@ -17,7 +17,6 @@ from nemo_runspec.remote.awaited_end import await_ends
 from nemo_runspec.remote.cancel import end_makers, stop_all
 from nemo_runspec.remote.input_jobs import only_for
 from nemo_runspec.remote.prompt import Choice
-from nemo_runspec.supervise.job import first_line
 from nemo_runspec.sweeps.array_follow import ArrayFollower, fetch_failed_logs, fetch_metrics
 from nemo_runspec.sweeps.console import SweepCaller, SweepConsole
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, options_of

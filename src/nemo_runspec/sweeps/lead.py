@@ -23,6 +23,7 @@ from nemo_runspec.sweeps.model import Member, Sweep, member_of, new_sweep, optio
 from nemo_runspec.sweeps.plugin import Stopped, TrialResult, run_search
 from nemo_runspec.sweeps.run import RunMember, Runner
 from nemo_runspec.sweeps.search import BASIC, Search, compose_search
+from nemo_runspec.sweeps.search_space import check_space
 from nemo_runspec.sweeps.status import exit_code
 from nemo_runspec.sweeps.table import metric_of, varying_keys
 
@@ -224,7 +225,9 @@ def _how_to_run(request: PlanRequest) -> RunMember:
 
 def compose(request: PlanRequest, folder: Path) -> Search:
     """The search that a sweeper of Hydra's is asked for. `folder`: for its own files."""
-    return compose_search(request.overrides, choose_yaml(request.recipe, request.config), folder)
+    search = compose_search(request.overrides, choose_yaml(request.recipe, request.config), folder)
+    check_space(request.recipe, search.space)
+    return search
 
 
 def _no_metric(search: Search, member: Member, metric: str | None) -> UserError:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.interrupts import EXIT_CODES, WORDS, Interrupted, Interrupts
 from nemo_runspec.planning.missing_values import refuse_unfilled
 from nemo_runspec.planning.planned import Planned
@@ -21,7 +21,6 @@ from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.results import conclude
 from nemo_runspec.sweeps.run import Crew, RunMember
-from nemo_runspec.sweeps.search import first_line
 from nemo_runspec.sweeps.status import exit_code, state_of_all
 from nemo_runspec.sweeps.store import SweepStore
 
@@ -62,7 +61,7 @@ class SweepLifecycle:
             try:
                 yield
             except Interrupted as error:
-                self.caller.console.say("cancelled before the first run was started")
+                self.caller.console.say(f"cancelled before the first {self.sweep.run_noun} was started")
                 self._conclude(error)
             except BaseException as error:
                 self._conclude(error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
-from nemo_runspec.planning.names import new_name
+from nemo_runspec.planning.names import new_name, subject
 from nemo_runspec.plans.labels import Labels
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.metrics import metrics_file
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from nemo_runspec.plans.model import Plan
 
 SWEEP_SCHEMA = 1
+SWEEP, PIPELINE = "sweep", "pipeline"
+"""What several jobs under one name may be: one recipe with other values, or steps one after another."""
 NOT_RUN = "not run"
 """The state of a member that never had a job, and will have none."""
 WAITING = "waiting"
@@ -57,6 +59,8 @@ class Member:
         was: how its job had ended when the sweep was written down last.
         waits: True where it has no job yet and the sweep goes on.
         before: names of the jobs it had before it was run again, the first one first.
+        step: of a pipeline: what the stage is called. `fingerprint`: what it is made from. `reused`: whether an earlier
+            run had made it.
     """
 
     index: int
@@ -69,6 +73,9 @@ class Member:
     was: str = ""
     waits: bool = False
     before: tuple[str, ...] = ()
+    step: str = ""
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+    reused: bool = False
 
     @property
     def state(self) -> str:
@@ -92,7 +99,7 @@ class Member:
     @property
     def cause(self) -> str:
         """Why it ended as it did, in words."""
-        return self.record.cause if self.record else self.problem
+        return self.record.why if self.record else self.problem
 
     @property
     def metrics(self) -> Mapping[str, float]:
@@ -126,6 +133,7 @@ class Sweep:
         alone: True where a platform has all members and, once they are submitted (`launcher` is None then), no process
             here runs them: its state is what theirs are.
         tags, note: what a person has called it; its jobs have them too.
+        kind: `SWEEP` or `PIPELINE`; a pipeline's `recipe` is its name.
     """
 
     group: str
@@ -146,7 +154,13 @@ class Sweep:
     alone: bool = False
     tags: tuple[str, ...] = ()
     note: str = ""
+    kind: str = SWEEP
     schema: int = SWEEP_SCHEMA
+
+    @property
+    def run_noun(self) -> str:
+        """What one of its members is called."""
+        return "step" if self.kind == PIPELINE else "run"
 
     @property
     def succeeded(self) -> int:
@@ -156,7 +170,7 @@ class Sweep:
 
 def new_group(labels: Labels, recipe: str) -> str:
     """`sweep-<recipe>-<MMDD>-<8 random characters>`, or with a name instead: valid wherever a job's name is."""
-    return new_name(f"sweep-{labels.name or recipe}")
+    return new_name(f"sweep-{subject(labels, recipe)}")
 
 
 def new_sweep(labels: Labels, recipe: str) -> Sweep:

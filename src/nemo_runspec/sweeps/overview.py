@@ -13,7 +13,9 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.index import Entry
 from nemo_runspec.records.reference import LAST, find_all, find_one
+from nemo_runspec.sweeps.model import PIPELINE
 from nemo_runspec.sweeps.store import SweepStore
+from nemo_runspec.text import count
 
 
 class Overview:
@@ -79,12 +81,13 @@ class Overview:
         if word == LAST and members:
             return members[-1]
         if word == LAST:
+            run = "step" if entry.noun == PIPELINE else "run"
             raise UserError(
-                f"the newest is the sweep '{entry.name}', and it has started no run",
+                f"the newest is the {entry.noun} '{entry.name}', and it has started no {run}",
                 remedy=f"how it is: nemotron jobs show {entry.name}",
             )
         raise UserError(
-            f"'{word}' is a sweep of {len(members)} jobs, and one is needed",
+            f"'{word}' is a {entry.noun} of {count(len(members), 'job')}, and one is needed",
             remedy=f"see them: nemotron jobs list --group {entry.name}",
         )
 

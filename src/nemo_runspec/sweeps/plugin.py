@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.errors import UserError
-from nemo_runspec.sweeps.search import Search, first_line
+from nemo_runspec.errors import UserError, first_line
+from nemo_runspec.sweeps.search import Search
 
 
 @dataclass(frozen=True)

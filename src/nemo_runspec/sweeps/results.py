@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.sweeps.console import SweepConsole
-from nemo_runspec.sweeps.model import Sweep
+from nemo_runspec.sweeps.model import PIPELINE, Sweep
 from nemo_runspec.sweeps.table import Table, make_table
 
 CSV, PNG = "results.csv", "results.png"
@@ -29,9 +29,14 @@ def write_results(sweep: Sweep, table: Table, folder: Path) -> None:
 
 
 def conclude(sweep: Sweep, folder: Path, console: SweepConsole) -> None:
-    """Compares the members of a sweep that has ended: shows that, leaves a CSV and a picture."""
+    """Compares the members of a sweep that has ended: shows that, leaves a CSV and a picture.
+
+    The stages of a pipeline are shown; there is nothing to compare.
+    """
     compared = make_table(sweep)
     console.show_results(sweep, compared)
+    if sweep.kind == PIPELINE:
+        return
     try:
         write_results(sweep, compared, folder)
     except OSError as error:

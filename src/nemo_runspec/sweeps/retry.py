@@ -5,6 +5,7 @@ The new jobs take the places of the failed ones in the sweep, which is from then
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.detached import detached_sweep
 from nemo_runspec.sweeps.elsewhere import AttachedSweep, cancel_interrupted, say_next_commands
 from nemo_runspec.sweeps.life import Recorded, SweepLifecycle, is_platform_managed, is_remote
-from nemo_runspec.sweeps.model import Sweep
+from nemo_runspec.sweeps.model import PIPELINE, Sweep
 from nemo_runspec.sweeps.overview import Overview
 from nemo_runspec.sweeps.remote import run_member as remote_member
 from nemo_runspec.sweeps.results import discard_results
@@ -53,6 +54,7 @@ def retry_sweep(store: JobStore, group: str, caller: SweepCaller) -> int:
         UserError: one still runs, none has failed, or what one needs is gone: nothing was started then.
     """
     overview = Overview(store)
+    _refuse_pipeline(_sweep(overview.sweep_store, group))
     records = _newest(store, overview, group)
     _refuse_open(overview.sweep_store, group, records)
     failed = [record for record in records if record.state in _FAILED]
@@ -84,6 +86,13 @@ def _is_run(record: JobRecord, runs: Collection[str]) -> bool:
 
 def _sweep(sweeps: SweepStore, group: str) -> Sweep | None:
     return sweeps.read(group) if group in sweeps.names() else None
+
+
+def _refuse_pipeline(sweep: Sweep | None) -> None:
+    """Raises `UserError` for a pipeline: its own command runs what has failed, and all that depends on it."""
+    if sweep is not None and sweep.kind == PIPELINE:
+        again = shlex.join(["nemotron", *sweep.argv[1:]])
+        raise UserError(f"'{sweep.group}' is a pipeline, which goes on by its own command", remedy=again)
 
 
 def _refuse_open(sweeps: SweepStore, group: str, records: Sequence[JobRecord]) -> None:

@@ -83,16 +83,25 @@ class Runner:
         result = {member.index: member for member, _ in batch}
         with ThreadPoolExecutor(self.options.max_parallel, "member") as pool:
             while running or (waiting and not self._stop_asked()):
-                while waiting and len(running) < self.options.max_parallel and not self._stop_asked():
-                    member, planned = waiting.popleft()
+                while len(running) < self.options.max_parallel and not self._stop_asked():
+                    chosen = self.next_of(waiting)
+                    if chosen is None:
+                        break
+                    member, planned = chosen
                     self.crew.watcher.started(member)
                     running[pool.submit(self._run, member, planned)] = member
+                if not running:
+                    break  # none of those that wait may start any more
                 for future in wait(running, _TICK, FIRST_COMPLETED).done:
                     ended = self._ended(running.pop(future), future)
                     result[ended.index] = ended
                 self._tell_to_end(running.values())
                 self._pass_on()
         return list(result.values())
+
+    def next_of(self, waiting: deque[tuple[Member, Planned]]) -> tuple[Member, Planned] | None:
+        """Takes the member that may start now out of those that wait; None where none may before another has ended."""
+        return waiting.popleft() if waiting else None
 
     def _stop_asked(self) -> bool:
         self.stopped = self.stopped or bool(self.crew.interrupts.seen)
@@ -116,9 +125,13 @@ class Runner:
         if self.options.stop_on_failure and ended.state == "failed" and self._end_all is None:
             self.stopped = True
             self._end_all = f"the sweep, as run {ended.index} has failed"
+        self.ended(ended)
         self._pass_on()
         self.crew.watcher.ended(ended)
         return ended
+
+    def ended(self, member: Member) -> None:
+        """A member has ended, whatever became of it."""
 
     def _tell_to_end(self, running: Iterable[Member]) -> None:
         """Ends the others once one has failed, where that was asked for."""

@@ -14,8 +14,9 @@ from typing import Any
 
 from nemo_runspec.config.overrides import is_hydra_override, parse_override
 from nemo_runspec.config.yaml_file import YamlChoice
-from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.errors import UserError, did_you_mean, first_line
 from nemo_runspec.redact import redact_argv
+from nemo_runspec.source import COMMAND_LINE
 from nemo_runspec.sweeps.model import overrides_of
 
 BASIC = "basic"
@@ -128,7 +129,7 @@ def _check_key(text: str) -> None:
     remedy = "--run PROFILE says where runs go, run.env.max_parallel how many at a time" if launcher else None
     raise UserError(
         f"'{key}' means nothing here",
-        where="command line",
+        where=COMMAND_LINE,
         remedy=remedy or "of Hydra's own settings there are hydra/sweeper=NAME and hydra.sweeper.*",
     )
 
@@ -141,7 +142,7 @@ def _params_of(text: str) -> dict[str, str]:
         return overrides_of([f"{match['key']}={match['value']}"])
     value: Any = parse_override(text).value()
     if not isinstance(value, (dict, type(None))):
-        raise UserError(f"'{text}' is not a table", where="command line", remedy="hydra.sweeper.params.KEY=VALUES")
+        raise UserError(f"'{text}' is not a table", where=COMMAND_LINE, remedy="hydra.sweeper.params.KEY=VALUES")
     return {str(key): str(item) for key, item in (value or {}).items()}
 
 
@@ -150,7 +151,7 @@ def _refuse_secrets(swept: Sequence[str]) -> None:
         if text != shown:
             raise UserError(
                 f"'{text.partition('=')[0]}' holds a secret, and a sweeper writes down what it tries",
-                where="command line",
+                where=COMMAND_LINE,
                 remedy="leave hydra/sweeper out: a plain -m keeps secrets out of every file",
             )
 
@@ -159,13 +160,13 @@ def _check_search(search: Search) -> None:
     if isinstance(search.settings.get("direction"), list):
         raise UserError(
             "a sweep has one metric, and hydra.sweeper.direction names several",
-            where="command line",
+            where=COMMAND_LINE,
             remedy="hydra.sweeper.direction=minimize or maximize; run.env.sweep_metric names the metric",
         )
     if search.name != BASIC and not any([search.space, *(search.settings.get(key) for key in _OTHER_SPACES)]):
         raise UserError(
             f"there is nothing for '{search.name}' to choose from",
-            where="command line",
+            where=COMMAND_LINE,
             remedy="name a range: 'optimizer.lr=interval(1e-4,1e-2)'",
         )
 
@@ -203,13 +204,13 @@ def _make_loader(choice: YamlChoice | None) -> Any:
 def _no_sweeper(name: str, error: Exception, loader: Any) -> UserError:
     there = sorted(loader.get_group_options("hydra/sweeper"))
     if name in there:  # a group of the sweeper's own, such as its sampler
-        return UserError(f"cannot compose the sweeper '{name}': {first_line(error)}", where="command line")
+        return UserError(f"cannot compose the sweeper '{name}': {first_line(error)}", where=COMMAND_LINE)
     near, package = did_you_mean(name, there), _PACKAGES.get(name)
     install = f"pip install {package}, where nemotron is installed" if package else None
     have = f"there are: {', '.join(there)}"
     return UserError(
         f"no Hydra sweeper '{name}' is installed",
-        where="command line",
+        where=COMMAND_LINE,
         remedy="; ".join(part for part in (install or near, have) if part),
     )
 
@@ -222,7 +223,7 @@ def _bad_setting(name: str, ours: Sequence[str], error: Exception, loader: Any) 
     remedy = did_you_mean(unknown[1], _settings_there(ours, loader)) if unknown else None
     if not any(text.startswith("hydra/sweeper=") for text in ours):
         remedy = "name the sweeper too, such as hydra/sweeper=optuna"
-    return UserError(f"cannot set up the sweeper '{name}': {what}", where="command line", remedy=remedy)
+    return UserError(f"cannot set up the sweeper '{name}': {what}", where=COMMAND_LINE, remedy=remedy)
 
 
 def _settings_there(ours: Sequence[str], loader: Any) -> list[str]:
@@ -243,9 +244,3 @@ def _open(config: Any) -> Iterator[None]:
 
     with open_dict(config.hydra), open_dict(config.hydra.sweeper):
         yield
-
-
-def first_line(error: BaseException) -> str:
-    """What an error of Hydra's says, in one line."""
-    lines = [row.strip() for row in str(error).splitlines() if row.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from nemo_runspec.records.process import Life, life_of
 from nemo_runspec.records.record import is_over
-from nemo_runspec.sweeps.model import NOT_RUN, Member, Sweep
+from nemo_runspec.sweeps.model import NOT_RUN, PIPELINE, Member, Sweep
+from nemo_runspec.text import count
 
 _URGENT = (
     "running", "starting", "queued", "submitting", "planned", "failed", "lost", "unknown", "cancelled", NOT_RUN,
@@ -45,7 +46,7 @@ def status_of(sweep: Sweep) -> Status:
         code = exit_code(sweep.members) if sweep.exit_code is None else sweep.exit_code
         return Status(sweep.verdict or state_of_all(sweep.members), sweep.cause, code)
     if _is_left_to_its_members(sweep):
-        return _of_members(sweep.members)
+        return _of_members(_counted(sweep))
     life = Life.DEAD if sweep.launcher is None else life_of(sweep.launcher, sweep.host)
     if life is Life.ALIVE:
         return Status("running" if any(member.started for member in sweep.members) else "planned")
@@ -65,10 +66,15 @@ def _is_left_to_its_members(sweep: Sweep) -> bool:
     return life is not Life.ALIVE and (life not in _GONE or any(member.record is not None for member in sweep.members))
 
 
-def _of_members(members: Collection[Member]) -> Status:
-    states = {member.state for member in members if member.record is not None}
+def _counted(sweep: Sweep) -> list[Member]:
+    """The members that say how it is. A stage that was never submitted says so; a run that was not is none."""
+    return [m for m in sweep.members if m.record is not None or (sweep.kind == PIPELINE and m.state == NOT_RUN)]
+
+
+def _of_members(members: Sequence[Member]) -> Status:
+    states = {member.state for member in members}
     state = state_for(states) if states else "unknown"
-    code = exit_code([m for m in members if m.record is not None]) if is_over(state) else None
+    code = exit_code(members) if is_over(state) else None
     reasons = {m.record.reason for m in members if m.record is not None and m.state == state == "unknown"}
     return Status(state, next(iter(sorted(reasons)), "") if states else "none of its jobs is known any more", code)
 
@@ -102,4 +108,4 @@ def _why_lost(sweep: Sweep, life: Life) -> str:
     left = sum(not member.started for member in sweep.members)
     if not left:
         return f"{why} before its end"
-    return f"{why}; {left} {'run was' if left == 1 else 'runs were'} not started"
+    return f"{why}; {count(left, sweep.run_noun)} {'was' if left == 1 else 'were'} not started"

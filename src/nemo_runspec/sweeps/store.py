@@ -49,7 +49,7 @@ class SweepStore:
             paths.private_dir(folder)
             paths.write_private(folder / _FILE, to_json(sweep))
         except OSError as error:
-            raise UserError(f"cannot record the sweep: {error.strerror}", where=str(folder)) from None
+            raise UserError(f"cannot record the {sweep.kind}: {error.strerror}", where=str(folder)) from None
 
     def names(self) -> list[str]:
         """The sweeps there are, in no order."""
@@ -155,6 +155,7 @@ class SweepStore:
             sweep.profile,
             name,
             labels_text(sweep.tags),
+            sweep.kind,
         )
         if entry.over and stamp is not None:
             index.add(stamp, entry)

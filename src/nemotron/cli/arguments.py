@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.source import COMMAND_LINE
 from nemotron.cli import complete
 
 _KINDS = (
@@ -26,7 +27,7 @@ def check_overrides(texts: Sequence[str], configs: Callable[[], Sequence[str]]) 
     for number, text in enumerate(texts):
         if not is_override(text):
             remedy = _torn(texts[: number + 1]) or _named(text, configs()) or _KINDS
-            raise UserError(f"'{text}' is neither an option nor an override", where="command line", remedy=remedy)
+            raise UserError(f"'{text}' is neither an option nor an override", where=COMMAND_LINE, remedy=remedy)
 
 
 def is_override(text: str) -> bool:

@@ -35,7 +35,7 @@ class _Lines:
             self._write({"event": "ended" if known["over"] else "left", **known, "exit_code": code})
 
     def _write(self, data: dict[str, Any]) -> None:
-        from nemotron.cli.commands.jobs.formatting import json_text
+        from nemotron.cli.forms import json_text
 
         print(json_text(data), file=self._stream, flush=True)
 

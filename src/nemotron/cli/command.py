@@ -24,7 +24,7 @@ from nemotron.cli.usage import in_our_words, no_command
 
 
 def usual_talk() -> None:
-    """Neither `-v` nor `-q`: how each command line begins."""
+    """Neither `-v` nor `-q`: how a process begins, and what each command line leaves behind."""
     be_quiet(False)
     tracing.tell_to(None)
 

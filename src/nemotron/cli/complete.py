@@ -18,6 +18,9 @@ Completion = Callable[[Any, Any, str], list[Any]]
 
 PROFILE_KEYS = "run.env."
 
+TYPED = "nemotron.typed"
+"""Stands in the context of a command that names its recipe by an argument: the words that were typed so far."""
+
 
 def profiles(ctx: Context, _param: Any, incomplete: str) -> list[str]:
     """Profiles of the env file in force."""
@@ -28,7 +31,7 @@ def configs(ctx: Context, param: Any, incomplete: str) -> list[Any]:
     """Configs of the command's recipe, and YAML files where a path is begun."""
     recipe = _recipe_of(ctx)
     found: list[Any] = [name for name in (recipe.configs() if recipe else []) if name.startswith(incomplete)]
-    return found or _files(".yaml", ".yml")(ctx, param, incomplete)
+    return found or yaml_files(ctx, param, incomplete)
 
 
 def overrides(ctx: Context, _param: Any, incomplete: str) -> list[Any]:
@@ -37,7 +40,7 @@ def overrides(ctx: Context, _param: Any, incomplete: str) -> list[Any]:
     if equals:
         return [f"{key}={value}" for value in _values(ctx, key) if f"{key}={value}".startswith(incomplete)]
     recipe = _recipe_of(ctx)
-    return [_open(f"{key}=") for key in override_keys(recipe, ctx.params) if key.startswith(incomplete)]
+    return [going_on(f"{key}=") for key in override_keys(recipe, ctx.params) if key.startswith(incomplete)]
 
 
 def files(ctx: Context, param: Any, incomplete: str) -> list[CompletionItem]:
@@ -48,6 +51,11 @@ def files(ctx: Context, param: Any, incomplete: str) -> list[CompletionItem]:
 def scripts(ctx: Context, param: Any, incomplete: str) -> list[CompletionItem]:
     """Python files."""
     return _files(".py")(ctx, param, incomplete)
+
+
+def yaml_files(ctx: Context, param: Any, incomplete: str) -> list[CompletionItem]:
+    """YAML files."""
+    return _files(".yaml", ".yml")(ctx, param, incomplete)
 
 
 def plans(ctx: Context, param: Any, incomplete: str) -> list[CompletionItem]:
@@ -113,20 +121,38 @@ def _fields(params: dict[str, Any]) -> dict[str, Field]:
 
 def _values(ctx: Context, key: str) -> list[str]:
     """The values a profile key may have, where they are few."""
-    from nemo_runspec.backends import known_executors
-
     name = key.lstrip("+").removeprefix(PROFILE_KEYS)
     if not key.lstrip("+").startswith(PROFILE_KEYS):
-        return []
-    if name == "executor":
-        return list(known_executors())
+        return _choices(ctx, key.lstrip("+"))
     try:
-        field = _fields(ctx.params).get(name)
+        return values_of(_fields(ctx.params).get(name), name)
     except UserError:
         return []
+
+
+def values_of(field: Field | None, name: str) -> list[str]:
+    """The values of a profile key, where they are few; executors and parents by what there is."""
+    from nemo_runspec.backends import known_executors
+
+    if name == "executor":
+        return list(known_executors())
+    if name == "extends":
+        return profile_names()
     if field is None:
         return []
     return list(field.choices) or (["true", "false"] if field.type.startswith("bool") else [])
+
+
+def _choices(ctx: Context, key: str) -> list[str]:
+    """The values a parameter of the command's recipe may have."""
+    recipe = _recipe_of(ctx)
+    if recipe is None or recipe.problem():
+        return []
+    found = next((each for each in recipe.spec.parameters if each.name == key), None)
+    if found is None:
+        return []
+    words = found.choices or ((True, False) if found.type == "bool" else ())
+    return [str(each).lower() if isinstance(each, bool) else str(each) for each in words]
 
 
 def _executor(profile: str | None) -> str:
@@ -143,15 +169,17 @@ def _recipe_of(ctx: Context) -> Recipe | None:
 
     if isinstance(ctx.command, RecipeCommand):
         return ctx.command.recipe
-    named = ctx.params.get("id")
-    if not isinstance(named, str):
-        return None
-    from nemo_runspec.catalog import STEPS, recipe_at
+    from nemo_runspec.steps import find_step
 
-    return recipe_at(f"{STEPS}/{named}")
+    for word in ctx.meta.get(TYPED, ()):
+        try:
+            return find_step(word)
+        except UserError:  # an option, or the value of one
+            continue
+    return None
 
 
-def _open(word: str) -> CompletionItem:
+def going_on(word: str) -> CompletionItem:
     """A word that goes on."""
     from nemotron.cli.click import CompletionItem
 

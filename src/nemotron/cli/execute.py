@@ -53,6 +53,8 @@ def execute(recipe: Recipe, invocation: Invocation) -> int:
     shown = invocation.dry_run or view is View.CONFIG
     if invocation.force_squash:
         request, planned = _squashed(request, planned, dry_run=shown)
+    if invocation.resolve:
+        planned = _with_versions(request, planned)
     if shown:
         return _preview(_looked_at_here(planned), view, invocation)
     return _run(request, planned, invocation)
@@ -179,6 +181,14 @@ def _looked_at_here(planned: Planned) -> Planned:
         if get_backend(planned.plan.executor).remote
         else replace(planned, plan=with_inputs_checked(planned.plan))
     )
+
+
+def _with_versions(request: PlanRequest, planned: Planned) -> Planned:
+    """The plan, with the versions that W&B says its inputs are."""
+    from nemo_runspec.artifacts.wandb import unpinned
+    from nemo_runspec.runner.wandb_versions import pinned_again
+
+    return pinned_again(request, planned) if unpinned(planned.plan) else planned
 
 
 def _preview(planned: Planned, view: View, invocation: Invocation) -> int:

@@ -28,7 +28,6 @@ def run(argv: Sequence[str]) -> int:
     """
     from nemotron.cli.command import usual_talk
 
-    usual_talk()
     _prepare_streams()
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = map(_visible, before)
@@ -36,6 +35,7 @@ def run(argv: Sequence[str]) -> int:
         code = _run(argv)
     finally:
         sys.stdout, sys.stderr = before
+        usual_talk()  # whoever called it from Python is not left with its `-q`
     # Of an exit code the system keeps its lowest 8 bits: a job's 256 would end as 0.
     return code if 0 <= code < 256 else 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,6 +148,11 @@ def label_parameters() -> list[Parameter]:
     return [_parameter(o, many=o.many) for o in RECIPE_OPTIONS if o.long in _LABELS]
 
 
+def option_parameters(names: Sequence[str]) -> list[Parameter]:
+    """Parser parameters of some of these options, for a command that is no recipe's."""
+    return [_parameter(o, many=o.value is not None) for o in RECIPE_OPTIONS if o.long in names]
+
+
 def _parameter(option: OptionSpec, *, many: bool) -> Parameter:
     """`many`: it may be given again, if only for a better error than the parser's."""
     return TyperOption(
@@ -175,10 +180,19 @@ def read_invocation(
         UserError: `--run` with `--batch`, an option given twice or with an option in the place of its value, a
             positional that is no override.
     """
-    given: dict[str, Any] = {o.key: _given(o, values.get(o.key) or ()) for o in RECIPE_OPTIONS if o.value}
-    given |= {o.key: bool(values.get(o.key)) for o in RECIPE_OPTIONS if not o.value}
     overrides = tuple(values.get("overrides") or ())
     check_overrides(overrides, configs)
+    return read_values(values, overrides, args)
+
+
+def read_values(values: Mapping[str, Any], overrides: tuple[str, ...] = (), args: tuple[str, ...] = ()) -> Invocation:
+    """The parsed options as an `Invocation`.
+
+    Raises:
+        UserError: `--run` with `--batch`, an option given twice or with an option in the place of its value.
+    """
+    given: dict[str, Any] = {o.key: _given(o, values.get(o.key) or ()) for o in RECIPE_OPTIONS if o.value}
+    given |= {o.key: bool(values.get(o.key)) for o in RECIPE_OPTIONS if not o.value}
     invocation = Invocation(**given, overrides=overrides, args=args)
     if invocation.run is not None and invocation.batch is not None:
         raise UserError(

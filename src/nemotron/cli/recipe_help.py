@@ -53,7 +53,7 @@ def _sections(recipe: Recipe, command: str) -> list[tuple[str, list[tuple[str, s
     return [
         ("Configs (-c)", _configs(recipe)),
         ("Inputs and outputs", _artifacts(recipe)),
-        ("Parameters worth knowing", [(p.name, p.description) for p in recipe.spec.parameters]),
+        ("Parameters worth knowing", [(p.name, p.about) for p in recipe.spec.parameters]),
         (f"Profiles ({note})", _profiles(env)),
         ("Profile fields, as run.env.FIELD=VALUE", _fields(recipe, env)),
         ("Examples", _examples(recipe, command, env)),
@@ -79,11 +79,11 @@ def _configs(recipe: Recipe) -> list[tuple[str, str]]:
     rows = []
     for name in recipe.configs():
         default = " (default)" if name == recipe.spec.config_default else ""
-        rows.append((name, f"{_summary(recipe, name)}{default}".strip()))
+        rows.append((name, f"{config_summary(recipe, name)}{default}".strip()))
     return rows
 
 
-def _summary(recipe: Recipe, name: str) -> str:
+def config_summary(recipe: Recipe, name: str) -> str:
     """The comment a config begins with."""
     try:
         text = read_regular(recipe.config_dir / f"{name}.yaml", follow=True).decode("utf-8")

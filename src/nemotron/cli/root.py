@@ -18,8 +18,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("nemotron.cli.commands.init:make", "Begin: write an env.toml, and a recipe that runs."),
     "list": ("nemotron.cli.commands.list:make", "Every recipe and step there is."),
     "run": ("nemotron.cli.commands.run:make", "Run a script of your own on a profile."),
-    "steps": ("nemotron.cli.commands.steps:make", "Steps: list, show, run."),
-    "env": ("nemotron.cli.commands.env:make", "Execution profiles: list, show, check, example, fields, schema, trust."),
+    "steps": ("nemotron.cli.commands.steps:make", "Steps: list, show, run, lint, plan, …"),
+    "artifacts": (
+        "nemotron.cli.commands.artifacts:make",
+        "What jobs make and read: list, show, lineage, diff, check, add, tag, pull, rm.",
+    ),
+    "pipe": ("nemotron.cli.commands.pipe:make", "Steps one after another, each with what those before it have made."),
+    "env": ("nemotron.cli.commands.env:make", "Execution profiles: list, show, check, add, set, fields, …"),
     "jobs": (
         "nemotron.cli.commands.jobs:make",
         "Jobs of this user: list, show, status, logs, diagnose, stop, retry, …",
@@ -53,7 +58,8 @@ def make_root() -> TyperGroup:
             ),
             *_completion_options(),
         ],
-        epilog=f"Details of a recipe: nemotron nano3 pretrain --help\n\nDocumentation: {DOCUMENTATION}",
+        epilog=f"Details of a recipe: nemotron nano3 pretrain --help\n\nDocumentation: docs/ of the source; "
+        f"once it is published: {DOCUMENTATION}",
     )  # fmt: skip
 
 

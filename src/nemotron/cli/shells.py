@@ -21,20 +21,32 @@ _KINDS = ("plain", "open", "file")
 
 _BASH = r"""
 %(complete_func)s() {
-    local IFS=$'\n' line kind rest
+    local IFS=$'\n' line kind word
     COMPREPLY=()
     for line in $(_NEMOTRON_LINE="${COMP_LINE:0:COMP_POINT}" _NEMOTRON_BREAKS="$COMP_WORDBREAKS" \
                   %(autocomplete_var)s=complete_bash "$1" 2> /dev/null); do
-        kind=${line%%%%$'\t'*} rest=${line#*$'\t'}
-        case $kind in
-            open) compopt -o nospace ;;
-            file) compopt -o filenames ;;
-        esac
-        COMPREPLY+=("${rest%%%%$'\t'*}")
+        kind=${line%%%%$'\t'*} word=${line#*$'\t'}
+        word=${word%%%%$'\t'*}
+        if ! type compopt > /dev/null 2>&1; then
+            case $kind in
+                plain) word+=' ' ;;
+                file) if [ -d "$word" ]; then word+=/; else word+=' '; fi ;;
+            esac
+        elif [ "$kind" = open ]; then
+            compopt -o nospace
+        elif [ "$kind" = file ]; then
+            compopt -o filenames
+        fi
+        COMPREPLY+=("$word")
     done
 }
-complete -F %(complete_func)s %(prog_name)s
+if type compopt > /dev/null 2>&1; then
+    complete -F %(complete_func)s %(prog_name)s
+else
+    complete -o nospace -F %(complete_func)s %(prog_name)s
+fi
 """
+"""bash 3.2, which macOS has, cannot say of a word alone that no space comes behind it: there the words bring theirs."""
 
 _ZSH = r"""#compdef %(prog_name)s
 %(complete_func)s() {

@@ -14,7 +14,7 @@ from nemo_runspec.console import is_quiet, note
 from nemo_runspec.source import display_path
 from nemo_runspec.supervise.progress import MetricsTail, describe
 from nemo_runspec.sweeps.console import SweepView
-from nemo_runspec.sweeps.model import Member, Sweep
+from nemo_runspec.sweeps.model import PIPELINE, Member, Sweep
 from nemo_runspec.sweeps.table import PREFERRED, label, short_names
 from nemo_runspec.text import clean, count
 from nemo_runspec.visible import unfiltered
@@ -61,6 +61,9 @@ class SweepDisplay(SweepView):
         self._said: set[str] = set()
 
     def __enter__(self) -> SweepDisplay:
+        if self.sweep.kind == PIPELINE:
+            self.print(paint(f"{self.sweep.group}: {count(self.total or 0, 'step')}", "bold"))
+            return self
         runs = "runs" if self.total is None else count(self.total, "run")
         parallel = self.sweep.options.max_parallel
         by = f", chosen by {self.sweep.sweeper}" if self.sweep.sweeper else ""
@@ -115,8 +118,8 @@ class SweepDisplay(SweepView):
         return f"#{str(member.index).ljust(width)}"
 
     def label(self, member: Member) -> str:
-        """What is different about a member."""
-        return clean(label(member, self._names))
+        """What is different about a member; of a pipeline, which step it is."""
+        return member.step or clean(label(member, self._names))
 
 
 class LiveDisplay(SweepDisplay):

@@ -10,15 +10,17 @@ from typing import Any
 
 from nemo_runspec.records.record import code_and_why
 from nemo_runspec.source import display_path
-from nemo_runspec.sweeps.model import Member, Sweep
+from nemo_runspec.sweeps.model import PIPELINE, Member, Sweep
 from nemo_runspec.sweeps.results import CSV, PNG, as_csv
 from nemo_runspec.sweeps.status import Status, status_of
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import Table, TableRow, make_table, number, short_names, short_value, why_no_picture
 from nemo_runspec.text import clean, count, one_line
 from nemotron.cli.commands.jobs.formatting import coloured, took
-from nemotron.cli.commands.jobs.output import CSV as CSV_FORM
-from nemotron.cli.commands.jobs.output import JSON, TABLE, YAML, print_data
+from nemotron.cli.forms import CSV as CSV_FORM
+from nemotron.cli.forms import JSON, TABLE, YAML, print_data
+from nemotron.cli.pipeline_report import as_json as pipeline_as_json
+from nemotron.cli.pipeline_report import stage_lines, stages_as_csv
 from nemotron.cli.sweep_display import COLOURS, first_line
 from nemotron.cli.tables import Cell, Styled, table_width
 from nemotron.cli.text import paint, table, terminal_width
@@ -30,6 +32,9 @@ _CELL = 40
 
 def print_results(sweep: Sweep, compared: Table) -> None:
     """Prints the table of a sweep that has ended."""
+    if sweep.kind == PIPELINE:
+        print("\n" + "\n".join(stage_lines(sweep)))
+        return
     print("\n" + "\n".join(_lines(sweep, compared)))
 
 
@@ -52,6 +57,8 @@ def print_group(group: str, *, sort: str | None = None, form: str = TABLE) -> in
     sweep = _now(store, store.get(group))
     compared = make_table(sweep, sort)
     status = status_of(sweep)
+    if sweep.kind == PIPELINE:
+        return _print_pipeline(sweep, status, form)
     if form == CSV_FORM:
         print(as_csv(compared), end="")
         return 0
@@ -60,6 +67,17 @@ def print_group(group: str, *, sort: str | None = None, form: str = TABLE) -> in
         return 0
     print(f"{paint(sweep.group, 'bold')}   {sweep.recipe}, {_how_it_is(status)}")
     print("\n".join([*_lines(sweep, compared), *_files(sweep, compared, store.folder(sweep.group))]))
+    return 0
+
+
+def _print_pipeline(sweep: Sweep, status: Status, form: str) -> int:
+    if form == CSV_FORM:
+        print(stages_as_csv(sweep), end="")
+    elif form in (JSON, YAML):
+        print_data(pipeline_as_json(sweep, status), form)
+    else:
+        print(f"{paint(sweep.group, 'bold')}   pipeline {sweep.recipe}, {_how_it_is(status)}")
+        print("\n".join(stage_lines(sweep)))
     return 0
 
 

@@ -10,11 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from nemo_runspec.text import display_width, fitting
+
 _GAP = 2
 _HANG = 4
 """How much deeper than the table a word stands that is too long for its column and all that is right of it."""
 
-_WORDS = re.compile(r"(\s*)(\S+)")
+_WORDS = re.compile(r"(\s*)((?:\d[\d.,]{0,6} (?=[A-Za-z%]{1,3}(?:\s|$)))?\S+)")
+"""With the space before each. A number and its unit are one: `28.7 kB`."""
+
 _SHARE = 3
 """A word longer than this part of the table does not make its column wider: it stands across those beside it."""
 
@@ -34,15 +38,6 @@ def text_of(cell: Cell) -> str:
     return cell.text if isinstance(cell, Styled) else cell
 
 
-def display_width(text: str) -> int:
-    """Columns of a terminal that a text takes: two for each wide character of East Asia, none for a combining one."""
-    if text.isascii():
-        return len(text)
-    import unicodedata
-
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
-
-
 def wrapped(text: str, room: int) -> list[str]:
     """The text in lines of at most so many columns; a word that is longer goes on in the next line."""
     return [line for part in text.split("\n") for line in _wrapped(part, max(1, room))]
@@ -58,17 +53,9 @@ def _wrapped(text: str, room: int) -> list[str]:
             line = ""
         line += (gap if line else "") + word
         while display_width(line) > room:
-            lines.append(_head(line, room))
+            lines.append(fitting(line, room) or line[0])
             line = line[len(lines[-1]) :]
     return [*lines, line] if line else lines
-
-
-def _head(text: str, room: int) -> str:
-    """As much of a text as there is room for, one character at least."""
-    taken = 1
-    while taken < len(text) and display_width(text[: taken + 1]) <= room:
-        taken += 1
-    return text[:taken]
 
 
 def laid_out(rows: Iterable[Sequence[Cell]], width: int | None, indent: int = 2) -> list[list[list[Cell]]]:
@@ -132,7 +119,7 @@ def _widest(text: str) -> int:
 
 
 def _longest_word(text: str) -> int:
-    return max(map(display_width, text.split()), default=0)
+    return max((display_width(word) for _, word in _WORDS.findall(text)), default=0)
 
 
 @dataclass

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import re
 import secrets
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -63,13 +64,14 @@ class S3Lab(WebLab):
         uploads: multipart uploads that are under way.
     """
 
-    def __init__(self, root: Path, port: int = 0) -> None:
+    def __init__(self, root: Path, port: int = 0, host: str = "127.0.0.1") -> None:
         self.root = root
+        self._writing = threading.Lock()
         self.store = Store(root)
         self.access_key = "LABACCESSKEY" + secrets.token_hex(4).upper()
         self.secret_key = secrets.token_urlsafe(30)
         self.region = "eu-lab-1"
-        super().__init__(port)
+        super().__init__(port, host)
         self._as_new()
 
     @property
@@ -164,7 +166,10 @@ class S3Lab(WebLab):
             tag = hashlib.md5(request.body).hexdigest()
             upload.parts[number] = (request.body, tag)
             return Answer(200, None, {"ETag": f'"{tag}"'})
-        made = self.store.put(bucket, key, request.body, _metadata(request))
+        with self._writing:  # a condition holds for what is there as it is written
+            if request.headers.get("If-None-Match") == "*" and self.store.find(bucket, key) is not None:
+                raise refused(412, "PreconditionFailed")
+            made = self.store.put(bucket, key, request.body, _metadata(request))
         return Answer(200, None, {"ETag": f'"{made.etag}"'})
 
     @route("POST", "/{bucket}/{key:path}")

@@ -14,7 +14,7 @@ from _pytest.runner import runtestprotocol
 
 from labs.slurm.cluster import SlurmLab
 
-needs_slurm = pytest.mark.lab("slurm", how="bash .ci/lab, then REQUIRE_LAB=1 uv run pytest")
+needs_slurm = pytest.mark.lab("slurm", how="bash .ci/lab, then REQUIRE_LAB=1 uv run --group dev pytest")
 """Marks a test, or as `pytestmark` a file, that needs the lab."""
 
 _FIXTURES = ("slurm_lab", "slurm_lab_plain")

@@ -53,9 +53,12 @@ def make_container(config: Mapping[str, Any]) -> ConfigContainer:
 
 
 def override(parent: object, key: str, value: object, where: str) -> None:
-    """Set `parent.key`, going into mappings; what is not there already is an error, as it would have no effect."""
+    """Set `parent.key`, going into mappings; what is not there already is an error, as it would have no effect.
+
+    `recipes/steps/_shared` has the same, which travels with steps alone; a test holds the two to the same results.
+    """
     if not hasattr(parent, key):
-        known = [name for name in vars(parent) if not name.startswith("_")]
+        known = [name for name in getattr(parent, "__dict__", {}) if not name.startswith("_")]
         raise SettingsError(f"unknown key {where!r}{suggestion(key, known)}")
     current = getattr(parent, key)
     if not isinstance(value, Mapping) or isinstance(current, dict):

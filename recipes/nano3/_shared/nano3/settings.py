@@ -65,10 +65,10 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
 
 
 def suggestion(key: str, known: typing.Iterable[str]) -> str:
-    """Name the closest known key, or all of them."""
+    """Name the closest known key, or all of them; '' where there is none."""
     names = sorted(known)
     close = difflib.get_close_matches(key, names, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(names)}"
+    return f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(names)}" if names else ""
 
 
 def _join(where: str, key: str) -> str:

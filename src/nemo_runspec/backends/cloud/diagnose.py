@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from nemo_runspec.backends.provider import Event, Handle
+from nemo_runspec.diagnosis.known import KEY, read_known
 from nemo_runspec.diagnosis.model import Case, Message, PassedDeadline, Platform
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends
@@ -36,6 +37,7 @@ def case_of(platform: Platform, handle: Handle, status: JobStatus, log: bytes) -
         deadline=PassedDeadline(facts.waits_for, facts.failed_for) if facts.overdue else None,
         markers=tuple(read_ends(log).values()),
         tail=log,
+        known=read_known(handle.get(KEY)),
         machines=tuple(filter(None, facts.nodes.split(","))),
     )
 

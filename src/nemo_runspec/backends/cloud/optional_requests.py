@@ -9,7 +9,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from nemo_runspec.errors import UserError
+from nemo_runspec.errors import UserError, first_line
+from nemo_runspec.text import shorten
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.web import Web
 
@@ -51,7 +52,7 @@ class OptionalRequests:
                     stack.enter_context(web.within(SECONDS))
                 return request(*args)
         except UserError as error:
-            self.unanswered[name] = _first_line(error)
+            self.unanswered[name] = shorten(first_line(error), _LONGEST)
             if self._until_silence and isinstance(error, Unreachable):
                 self._silent = self.unanswered[name]
             return None
@@ -70,8 +71,3 @@ class OptionalRequests:
             return ""
         names, why = ", ".join(sorted(self.unanswered)), next(iter(self.unanswered.values()))
         return f"{self.platform} did not tell its {names}: {why}"
-
-
-def _first_line(error: UserError) -> str:
-    line = error.what.partition("\n")[0]
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -11,7 +11,7 @@ from nemo_runspec.backends.cloud.request import as_text
 from nemo_runspec.placeholders import explained, fill
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script.programs import pod_programs
+from nemo_runspec.script.programs import checks_programs, pod_programs
 
 PAYLOAD = "job.json"
 """The body of the request that makes the job."""
@@ -25,5 +25,5 @@ def render(plan: Plan, values: Mapping[str, Any] | None = None) -> Rendering:
     payload, url = fill(request.body, values or {}), fill(request.url, values or {})
     platform = node_program(plan.executor)
     files = (*pod_files(plan, platform), RenderedFile("payload", PAYLOAD, as_text(payload), "json"))
-    programs = pod_programs(platform)
+    programs = pod_programs(platform, *checks_programs(plan))
     return Rendering(files, ("POST", f"{url}{request.path}"), explained([payload, url]), programs, PAYLOAD)

@@ -11,6 +11,7 @@ from typing import Any
 
 from nemo_runspec.backends.cloud.ending import LastLines, read_last_lines
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
+from nemo_runspec.backends.cloud.progress_here import with_progress
 from nemo_runspec.backends.cloud.states import EXIT_CODES, StateMapping
 from nemo_runspec.backends.provider import Handle, Replica, handle_id
 from nemo_runspec.records.facts import JobFacts
@@ -150,7 +151,8 @@ class JobReader(JobSource):
             else missing(handle, self.absent.format(id=handle.get("id")), unclear.get(n, ""))
             for n, handle in enumerate(handles)
         ]
-        return [replace(status, facts=replace(status.facts, unanswered=self.requests.summary())) for status in found]
+        found = [replace(each, facts=replace(each.facts, unanswered=self.requests.summary())) for each in found]
+        return [with_progress(*pair) for pair in zip(found, handles, strict=True)]
 
     def with_ends(
         self, handles: Sequence[Handle], statuses: Sequence[JobStatus], sleep: Callable[[float], None] = time.sleep

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.capabilities import ForwardsPorts
 from nemo_runspec.backends.cloud.observe import PodPlatform
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
@@ -47,7 +48,7 @@ def _delete(api: RunaiApi, handle: Handle, id: str) -> str:
     return gone if api.delete(str(handle["kind"]), id) else ""
 
 
-class DgxCloudProvider(PodProvider[RunaiApi]):
+class DgxCloudProvider(PodProvider[RunaiApi], ForwardsPorts):
     """One object without state; connections and the token are shared by the process."""
 
     platform = PodPlatform(
@@ -114,11 +115,24 @@ class DgxCloudProvider(PodProvider[RunaiApi]):
 
     def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
         """As `Provider.shell`: run:ai's own command-line tool opens it, in the pod on `node`, or the first one."""
-        found = pods.pods_of(connect(handle), str(handle["id"])) if node else []
-        pod = next((pod.id for pod in found if node in (pod.node, pod.id, str(pod.index))), None)
-        if node and pod is None:
-            there = ", ".join(f"{pod.index} ({pod.node or 'no machine yet'})" for pod in found) or "none"
-            raise UserError(f"the job has no node '{node}'; there are: {there}")
-        name, which = str(handle.get("workload") or handle["name"]), ("--pod", pod) if pod else ()
-        words = ("runai", "workload", "exec", name, "--project", str(handle["project"]), *which)
-        return (*words, "--stdin", "--tty", "--", "bash")
+        return ("runai", "workload", "exec", *_words(handle, node), "--stdin", "--tty", "--", "bash")
+
+    def forward(self, handle: Handle, node: str, port: int, here: int) -> Sequence[str]:
+        """As `ForwardsPorts.forward`: run:ai's own command-line tool does it, to the pod on `node`."""
+        kind = _KINDS.get(str(handle["kind"]), "standard")
+        return ("runai", "training", kind, "port-forward", *_words(handle, node), "--port", f"{here}:{port}")
+
+
+_KINDS = {payload.DISTRIBUTED: "pytorch"}
+"""What run:ai's tool calls kinds of workloads, other than the usual one."""
+
+
+def _words(handle: Handle, node: str | None) -> Sequence[str]:
+    """By which words run:ai's tool finds a job's workload and one of its pods; without a node it chooses one."""
+    words = (str(handle.get("workload") or handle["name"]), "--project", str(handle["project"]))
+    found = pods.pods_of(connect(handle), str(handle["id"])) if node else []
+    pod = next((pod.id for pod in found if node in (pod.node, pod.id, str(pod.index))), None)
+    if node and pod is None:
+        there = ", ".join(f"{pod.index} ({pod.node or 'no machine yet'})" for pod in found) or "none"
+        raise UserError(f"the job has no node '{node}'; there are: {there}")
+    return (*words, "--pod", pod) if pod else words

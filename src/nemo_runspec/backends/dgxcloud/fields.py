@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from nemo_runspec.artifacts.store import uses_bucket
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.cloud.fields import NEMO_RUN_ALONE, CloudTarget, cloud_keys, make_cloud_target, text_argument
 from nemo_runspec.backends.cloud.request import CreateRequest
@@ -19,6 +20,7 @@ from nemo_runspec.field import Field, argument, plain
 from nemo_runspec.paths import below
 from nemo_runspec.plans.model import Plan, Resources
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import HIDDEN, is_secret_variable
 from nemo_runspec.s3_names import lacking
@@ -195,10 +197,14 @@ def _unfilled(env: Mapping[str, Any], lost: str) -> Iterator[Unfilled]:
             except UserError as error:
                 yield Unfilled(f"{error.what}; fix: {error.remedy}", key=key)
     for name in _without_reference(env):
-        yield Unfilled(
-            f"secret {name} cannot travel to run:ai, which would show it: make a credential there (Credentials, "
-            f'generic secret) with the key {name}, and set secret_vars = {{ {name} = "my-credential/{name}" }}'
-        )
+        yield Unfilled(_astray(name))
+
+
+def _astray(name: str) -> str:
+    return (
+        f"secret {name} cannot travel to run:ai, which would show it: make a credential there (Credentials, "
+        f'generic secret) with the key {name}, and set secret_vars = {{ {name} = "my-credential/{name}" }}'
+    )
 
 
 def require_encryption(key: str, url: str) -> None:
@@ -217,12 +223,17 @@ def _without_reference(env: Mapping[str, Any]) -> list[str]:
 
 
 def without_a_way(plan: Plan) -> list[str]:
-    """What must be mended before a plan can be submitted: a secret among the arguments has no way to run:ai."""
+    """What must be mended before a plan can be submitted: secrets that have no way to run:ai."""
     from nemo_runspec.backends.cloud.code import transports
 
     astray = "a secret among the arguments after -- cannot travel to run:ai, which would show it: keep it there as a "
     mend = "credential, name it in secret_vars, and let the script read the variable instead"
-    return [*transports.lacking(plan), *([astray + mend] if plan.launch.secret_args else [])]
+    keys = lacking(target_of(plan, DgxCloudTarget).secret_vars) if uses_bucket(plan) else []
+    return [
+        *transports.lacking(plan),
+        *([astray + mend] if plan.launch.secret_args else []),
+        *(f"artifacts in a bucket: {_astray(name)}" for name in keys),
+    ]
 
 
 def _why_lost(target: DgxCloudTarget) -> str:

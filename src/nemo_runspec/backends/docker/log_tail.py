@@ -19,6 +19,7 @@ from nemo_runspec import paths
 from nemo_runspec.backends.docker.engine import is_gone, refusals, words_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.locks import take
+from nemo_runspec.records.drawn import DrawnLines
 from nemo_runspec.records.follow import log_of
 from nemo_runspec.redact import LineFilter
 
@@ -97,11 +98,12 @@ def add_rest(log: BinaryIO, said: Said, secrets: Sequence[str]) -> None:
 def lines_of(pieces: Iterable[bytes], secrets: Sequence[str] = ()) -> Iterator[bytes]:
     """The output in lines, with their ends, without secrets; the last one may have no end."""
     clean = LineFilter(secrets)
-    held = b""
+    drawn, held = DrawnLines(), b""
     for piece in pieces:
-        *whole, held = (held + clean.feed(piece)).split(b"\n")
+        *whole, held = (held + drawn.take(clean.feed(piece))).split(b"\n")
         yield from (line + b"\n" for line in whole)
     held += clean.close()
+    yield from drawn.unfinished().splitlines(keepends=True)
     if held:
         yield held
 

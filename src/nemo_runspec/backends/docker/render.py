@@ -16,7 +16,7 @@ from nemo_runspec.json_text import json_text
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.programs import programs
+from nemo_runspec.script.programs import programs_of
 from nemo_runspec.script.render import job_file, render_job_script
 
 LAYOUT = JobLayout(MOUNTED)
@@ -56,7 +56,7 @@ def render(plan: Plan) -> Rendering:
     title = f"POST /containers/create?{urlencode(request_query(plan))}"
     request = RenderedFile(title, "container.json", text, "json")
     command = ("docker", "start", "--attach", plan.name)
-    return Rendering((script, request), command, programs=programs(), sent=request.name)
+    return Rendering((script, request), command, programs=programs_of(plan), sent=request.name)
 
 
 def request_query(plan: Plan) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -48,6 +49,24 @@ class LocalTarget(Target):
     def storage(self, job_dir: str) -> Storage:
         """As `Target.storage`: a job sees this machine as it is."""
         return Storage(whole=True)
+
+
+_SYSTEMS = {"Darwin": "macOS"}
+
+
+def check_system() -> str:
+    """This machine's system, which has to be Linux: what runs beside a job looks its processes up as Linux has them.
+
+    Raises:
+        UserError: it is another one, such as macOS.
+    """
+    system = platform.system()
+    if system != "Linux":
+        raise UserError(
+            f"a local job runs on Linux, and this machine's system is {_SYSTEMS.get(system, system)}",
+            remedy="name a profile that runs elsewhere, or in a container: --run PROFILE",
+        )
+    return system
 
 
 def make_target(request: TargetRequest) -> LocalTarget:

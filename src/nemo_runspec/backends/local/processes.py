@@ -24,12 +24,17 @@ _MARK = "NEMOTRON_JOB_DIR"
 """The variable that marks all processes of a job; a job is meant by its directory, which no two share."""
 
 
-def start(job_dir: str, command: Sequence[str], environment: Mapping[str, str], cwd: Path) -> subprocess.Popen[bytes]:
+def start(
+    job_dir: str, command: Sequence[str], environment: Mapping[str, str], cwd: Path, *, stdin: int | None = None
+) -> subprocess.Popen[bytes]:
     """Starts the script of a job in a session of its own, its output and errors in one pipe.
 
     On Linux it is sent TERM when this process dies, however it dies, and no signal is lost before its first line: it
     starts with those blocked that its supervisor takes. That one is run by this Python, where nothing else is asked
     for: only a supervisor can unblock them.
+
+    Args:
+        stdin: what its command reads; None for nothing.
 
     Raises:
         UserError: it cannot be started.
@@ -39,7 +44,7 @@ def start(job_dir: str, command: Sequence[str], environment: Mapping[str, str], 
             command,
             env={_SUPERVISED_BY: sys.executable, **environment, _MARK: job_dir},
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             bufsize=0,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -13,12 +12,13 @@ from pathlib import Path
 from typing import IO
 
 from nemo_runspec import envs
+from nemo_runspec.artifacts.wandb import PACKAGES, wandb_tasks
 from nemo_runspec.backends.local import processes
+from nemo_runspec.backends.local.fields import check_system
 from nemo_runspec.backends.local.render import render
-from nemo_runspec.backends.worker import Say, WorkerStatus
+from nemo_runspec.backends.worker import InputWorker, Say, WorkerStatus
 from nemo_runspec.errors import UserError
-from nemo_runspec.plans.model import Plan, PythonEnv
-from nemo_runspec.plans.wandb import forwards
+from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.process import is_alive, process_of
 from nemo_runspec.records.record import JobRecord
@@ -26,9 +26,9 @@ from nemo_runspec.script.layout import JobLayout
 
 _NOT_OURS = ("PYTHONHOME", "__PYVENV_LAUNCHER__", "SHELLOPTS", "BASHOPTS")
 _NOT_WITH_AN_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "CONDA_PREFIX")
-_SYSTEMS = {"Darwin": "macOS"}
 _PIECE = 1 << 20
-_WANDB = PythonEnv(("wandb",))
+_REDRAW = "0.1"
+"""Seconds between two looks of a person at a line that is not whole yet."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class LocalEnvironments:
     """The `bin` folders of a job's environments.
 
     Args:
-        recipe: its own, None where it asks for none. `wandb`: from which its metrics are sent on, None for a job whose
-            metrics are not: W&B's package asks for many others, which need not fit those of the recipe.
+        recipe: its own, None where it asks for none. `wandb`: from which W&B is told of it, None for a job of which
+            it is not: W&B's package asks for many others, which need not fit those of the recipe.
     """
 
     recipe: Path | None = None
     wandb: Path | None = None
 
 
-class LocalWorker:
+class LocalWorker(InputWorker):
     """How a local job is made ready, started, found again and ended."""
 
     def check(self, plan: Plan) -> None:
@@ -53,24 +53,22 @@ class LocalWorker:
         Raises:
             UserError: it is another system, such as macOS.
         """
-        system = platform.system()
-        if system != "Linux":
-            raise UserError(
-                f"a local job runs on Linux, and this machine's system is {_SYSTEMS.get(system, system)}",
-                remedy="name a profile that runs elsewhere, or in a container: --run PROFILE",
-            )
+        check_system()
 
     def prepare(self, plan: Plan, say: Say) -> LocalEnvironments:
         """The environments it runs in. Raises `UserError`."""
         return LocalEnvironments(envs.ensure_env(plan.python, say), _wandb_environment(plan, say))
 
-    def start(self, plan: Plan, prepared: LocalEnvironments, secrets: Mapping[str, str]) -> LocalWork:
+    def start(
+        self, plan: Plan, prepared: LocalEnvironments, secrets: Mapping[str, str], *, stdin: int | None = None
+    ) -> LocalWork:
         """Starts the job script in the directory of the call, or in the code package where there is one."""
         envs.note_use(Path(plan.job_dir), (prepared.recipe, prepared.wandb))
-        environment = job_environment(os.environ, secrets, prepared.recipe)
+        environment = {**job_environment(os.environ, secrets, prepared.recipe), "NEMOTRON_REDRAW": _REDRAW}
         if prepared.wandb is not None:
             environment["NEMOTRON_WANDB_PYTHON"] = str(prepared.wandb / "python")
-        process = processes.start(plan.job_dir, render(plan).command, environment, _working_directory(plan))
+        command, folder = render(plan).command, _working_directory(plan)
+        process = processes.start(plan.job_dir, command, environment, folder, stdin=stdin)
         return LocalWork(plan.job_dir, process)
 
     def address(self, record: JobRecord, folder: Path) -> str:
@@ -160,12 +158,13 @@ class LocalWork:
 
 def _wandb_environment(plan: Plan, say: Say) -> Path | None:
     """Without it the job runs all the same, and its metrics stay here."""
-    if not forwards(plan):
+    if not wandb_tasks(plan):
         return None
     try:
-        return envs.ensure_env(_WANDB, say, "W&B's")
+        return envs.ensure_env(PACKAGES, say, "W&B's")
     except UserError as error:
-        say(f"warning: metrics will not be sent to W&B: {error.what.splitlines()[-1].strip()}")
+        what = " and ".join(wandb_tasks(plan))
+        say(f"warning: {what} will not be told to W&B: {error.what.splitlines()[-1].strip()}")
         return None
 
 

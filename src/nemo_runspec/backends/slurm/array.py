@@ -25,7 +25,7 @@ from nemo_runspec.digests import digest_of_text
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.programs import PROGRAMS
+from nemo_runspec.script.programs import PROGRAMS, checks_programs
 from nemo_runspec.script.render import job_file, render_job_script
 
 _ANY = "array"
@@ -66,7 +66,7 @@ class Array:
     @property
     def links(self) -> Mapping[str, str]:
         """What lies in each task's directory as a link: name → the array's own."""
-        names = ["bundle", *PROGRAMS]
+        names = ["bundle", *PROGRAMS, *checks_programs(self.plan)]
         if self.plan.package.kind != "none":
             names.append("code")
         return {name: "/".join(("..", "..", *[".."] * name.count("/"), name)) for name in names}

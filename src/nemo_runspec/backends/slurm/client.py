@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.capabilities import ForwardsPorts, KeepsFiles, KeptFiles, SubmitsArrays
+from nemo_runspec.backends.capabilities import ForwardsPorts, KeepsFiles, KeepsStore, KeptFiles, SubmitsArrays
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Results, Say, offset_of
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
-from nemo_runspec.backends.slurm.batch import version_paths
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.paths import HOME
 from nemo_runspec.backends.slurm.shape import array_size
@@ -40,7 +39,7 @@ _CONNECTION = ("tunnel", "host", "user", "port", "identity", "accept_new_host_ke
 """Keys of a profile that say which machine is meant."""
 
 
-class SlurmProvider(SubmitsArrays, KeepsFiles, ForwardsPorts):
+class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts):
     """One object without state; connections are shared by the process."""
 
     def check(self, plan: Plan) -> None:
@@ -51,9 +50,8 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, ForwardsPorts):
         """As `Provider.make_handle`. `job_dir` may begin with `HOME`."""
         target = target_of(plan, SlurmTarget)
         outputs = {a.name: a.path for a in plan.produces if a.path}
-        is_array = target.array is not None  # of the user's own: its tasks make their versions together
         return {
-            **({"tasks": array_size(target.array), "versions": version_paths(plan)} if is_array else {}),
+            **({"tasks": array_size(target.array)} if target.array is not None else {}),
             **connection_of(target),
             "name": job_name(plan),
             "job_dir": plan.job_dir,
@@ -216,6 +214,15 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, ForwardsPorts):
         from nemo_runspec.transport.tree import HostFiles
 
         return KeptFiles(HostFiles(host_of(handle)), str(handle["job_dir"]))
+
+    def store_of(self, plan: Plan, root: str) -> tuple[Host | None, str]:
+        """As `KeepsStore.store_of`: the login node sees what is mounted into jobs."""
+        target = target_of(plan, SlurmTarget)
+        folder = target.storage(plan.job_dir).source_of(root)
+        if folder is None:
+            raise UserError(f"the jobs' folder of artifacts, {root}, is on none of mounts", remedy="mount it")
+        host = None if target.tunnel != "ssh" else host_of(connection_of(target))
+        return host, folder.replace(HOME, "$HOME")
 
     def forward(self, handle: Handle, node: str, port: int, here: int) -> Sequence[str]:
         """As `ForwardsPorts.forward`: through the login node, which reaches its nodes by their names."""

@@ -12,6 +12,7 @@ from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, run_scrip
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.shell import PRELUDE, program
+from nemo_runspec.diagnosis.known import KEY, read_known
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobside.downsample import as_lines, downsample
@@ -26,8 +27,8 @@ _TIMEOUT = 120.0
 def collect_results(host: Host, handles: Sequence[Handle], statuses: Sequence[JobStatus]) -> list[Results]:
     """Each job's results: its metrics, the outputs that are there, and why it failed.
 
-    Their secrets are removed. Of a job that could not do so itself, what it has made becomes the newest version of its
-    artifact: one of an earlier release (its handle has `versions`), and an array of the user's own.
+    Their secrets are removed. Of a job of an earlier release that could not do so itself (its handle has `versions`),
+    what it has made becomes the newest version of its artifact.
 
     Raises:
         UserError: the host does not answer, or not as it should.
@@ -79,7 +80,8 @@ def _history(texts: Mapping[str, bytes]) -> bytes:
 def _diagnosis(handle: Handle, status: JobStatus, texts: Mapping[str, bytes]) -> Diagnosis | None:
     if status.state in ("succeeded", "cancelled") or not isinstance(status.detail, ClusterJob):
         return None
-    return diagnose(status.detail, texts.get("log", b""), texts.get("batch", b""), str(handle.get("place") or ""))
+    place, known = str(handle.get("place") or ""), read_known(handle.get(KEY))
+    return diagnose(status.detail, texts.get("log", b""), texts.get("batch", b""), place, known)
 
 
 def _decoded(section: Section) -> Iterator[tuple[str, bytes]]:

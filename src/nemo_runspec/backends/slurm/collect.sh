@@ -14,14 +14,15 @@ find_logs() {
   files=("$last".out* "$last"_*.out) # one of all tasks, or one of each
 }
 
-# LINES BYTES: how many of the lines that ranks have written are not in `files`, where these are too small for all.
+# LINES BYTES: how many of the lines that ranks have written are not in `files`, where these are too small for all. What
+# begins with a carriage return is none: it tells of a line that was not whole yet.
 show_lost() {
   local there
   local file there=0
   for file in "${files[@]}"; do there=$((there + $(stat -Lc %s -- "$file"))) || return 0; done
   [ "${#files[@]}" -gt 0 ] && [ "$there" -lt "$2" ] || return 0
   there=$(cat -- "${files[@]}" | grep -a -c '^\[rank')
-  [ "$there" -gt 0 ] || there=$(cat -- "${files[@]}" | grep -a -c -v '^nemotron') # of one rank alone, which has no number
+  [ "$there" -gt 0 ] || there=$(cat -- "${files[@]}" | grep -a -c -v -e '^nemotron' -e $'^\r') # of one rank alone, which has no number
   [ "$there" -ge "$1" ] || printf 'lost\037%s\n' "$(($1 - there))"
 }
 

@@ -13,6 +13,7 @@ from nemo_runspec.diagnosis import engine
 from nemo_runspec.diagnosis.model import Case, Cause, Claim, Message
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import is_over
+from nemo_runspec.runspec import KnownError
 from nemo_runspec.script.markers import first_failure
 
 _ECHO = re.compile(
@@ -25,14 +26,25 @@ _ECHO = re.compile(
 _CONTAINER = re.compile(r"pyxis: |\benroot\b|\[ERROR\]|--container-")
 
 
-def diagnose(job: ClusterJob, tail: bytes, batch_tail: bytes = b"", key_source: str = "") -> Diagnosis | None:
+def diagnose(
+    job: ClusterJob,
+    tail: bytes,
+    batch_tail: bytes = b"",
+    key_source: str = "",
+    known: Sequence[KnownError] = (),
+) -> Diagnosis | None:
     """The verdict on a job that did not succeed; None for one that did, or goes on.
 
     Args:
         tail: the end of what its tasks wrote, in its last attempt. `batch_tail`: of what its batch script wrote.
+        known: errors that its recipe knows.
         key_source: where `remote_job_dir` was set, such as `env.toml:7 [cluster]`; '' where that is not known.
     """
-    return engine.diagnose(case_of(job, tail, batch_tail, key_source)) if is_over(job.state) else None
+    return (
+        engine.diagnose(replace(case_of(job, tail, batch_tail, key_source), known=known))
+        if is_over(job.state)
+        else None
+    )
 
 
 def case_of(job: ClusterJob, tail: bytes, batch_tail: bytes, key_source: str) -> Case:

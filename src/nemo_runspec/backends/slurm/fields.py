@@ -15,7 +15,7 @@ from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
 from nemo_runspec.backends.stall import STALL_TIMEOUT
 from nemo_runspec.field import SAME_NAME, Field, argument, key, keys_of, plain, text
 from nemo_runspec.plans.storage import Storage, mounts_of_words
-from nemo_runspec.plans.target import Target
+from nemo_runspec.plans.target import Cores, Target
 from nemo_runspec.profiles.common import adopt
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class SlurmTarget(Target):
         store: the folder of artifacts where it is one of them only because the job needs it; None where it is not.
         resume: requeue the job after its time limit or a preemption; at most `max_restarts` times.
         signal: as sbatch gets it, always with `B:`; there is one with `resume`.
+        gpus_untold: whole nodes are asked for with all they have, and nothing says how many GPUs that is.
         exclusive: True, a word, or None; never False, which NeMo-Run would hand to Slurm as a word.
         additional_parameters: in snake case; True for an option without a value.
         stall_timeout: seconds.
@@ -254,12 +255,21 @@ class SlurmTarget(Target):
     )
 
     store: str | None = None
+    gpus_untold: bool = False
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
 
     def gpus(self, resources: Resources) -> int | None:
         """GPUs of the whole job, whichever option asks for them; None for an option this does not read."""
         return gpus_of_job(self, resources)
+
+    def cores(self, resources: Resources) -> Cores | None:
+        """As `Target.cores`: Slurm gives a task one core, unless it is asked for more or for the whole node."""
+        if self.cpus_per_task:
+            return Cores(self.cpus_per_task, "cpus_per_task")
+        if self.cpus_per_gpu:
+            return Cores(self.cpus_per_gpu * resources.gpus_per_node, "cpus_per_gpu")
+        return None if self.exclusive else Cores(1, "cpus_per_task", told=False)
 
     def attempts(self) -> int:
         """How often a job may be started: retries after failures, and continuations of what was cut short."""

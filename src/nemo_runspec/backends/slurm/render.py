@@ -54,10 +54,10 @@ def render(plan: Plan) -> Rendering:
 
 def programs_of(plan: Plan) -> tuple[Program, ...]:
     """The programs of ours that go with a plan."""
-    from nemo_runspec.script.programs import HEALTH_PROGRAM, SLURM_PROGRAMS, programs
+    from nemo_runspec.script.programs import HEALTH_PROGRAM, SLURM_PROGRAMS, checks_programs, programs
 
     health = (HEALTH_PROGRAM,) if target_of(plan, SlurmTarget).health_check else ()
-    return programs(*SLURM_PROGRAMS, *health)
+    return programs(*SLURM_PROGRAMS, *health, *checks_programs(plan))
 
 
 def render_sbatch(plan: Plan) -> str:

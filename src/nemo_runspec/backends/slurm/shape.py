@@ -21,7 +21,7 @@ _MOST = 4_000_000
 
 
 def gpus_of_job(target: SlurmTarget, resources: Resources) -> int | None:
-    """GPUs over all nodes; None where one of the options is not understood.
+    """GPUs over all nodes; None where one of the options is not understood, or nothing says what whole nodes have.
 
     `gpus_per_node`, else `gpus_per_task`, else `gres`; the larger number, where `additional_parameters` asks too.
     """
@@ -37,7 +37,7 @@ def _by_keys(target: SlurmTarget, resources: Resources) -> int | None:
     if target.gpus_per_task:
         return resources.nodes * resources.nproc_per_node * target.gpus_per_task
     count = gpus_in(target.gres or "")
-    return None if count is None else resources.nodes * count
+    return None if count is None or (target.gpus_untold and not count) else resources.nodes * count
 
 
 def gpus_in(gres: str) -> int | None:

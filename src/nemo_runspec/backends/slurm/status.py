@@ -78,7 +78,9 @@ def exclude_and_release(host: Host, job: SlurmJobRef) -> str:
 
 def _ref_without_shared_markers(handle: Handle) -> SlurmJobRef:
     """The tasks of an array that a profile asks for leave their markers in one folder, over each other: no witness."""
-    return SlurmJobRef(str(handle["id"]), slurm=slurm_of(handle)) if handle.get("tasks") else job_ref(handle)
+    if not handle.get("tasks"):
+        return job_ref(handle)
+    return SlurmJobRef(str(handle["id"]), slurm=slurm_of(handle), tasks=int(handle["tasks"]))
 
 
 def slurm_of(handle: Handle) -> str:

@@ -52,6 +52,7 @@ def make_target(request: TargetRequest) -> SlurmTarget:
         dependencies=_job_ids(env),
         additional_parameters=_additional(env),
         exclusive=exclusive(env.get("exclusive")),
+        gpus_untold=exclusive(env.get("exclusive")) in _WHOLE and env.get("gpus_per_node") is None,
         mounts=(f"{store}:{store}", *mounts) if store else mounts,  # first: what lies inside it goes over it
         store=store,
         stall_timeout=stall_seconds(env.get("stall_timeout")),
@@ -60,6 +61,10 @@ def make_target(request: TargetRequest) -> SlurmTarget:
         warnings=tuple(warnings(env, time)),
         unfilled=tuple(unfilled(env, time_key, time)),
     )
+
+
+_WHOLE = (True, "topo")
+"""An `exclusive` by which a job has all GPUs of its nodes, asked for or not (sbatch's manual page, --exclusive)."""
 
 
 def after(target: SlurmTarget, env: Mapping[str, Any], ids: Sequence[str]) -> SlurmTarget:

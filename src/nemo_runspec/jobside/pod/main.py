@@ -5,7 +5,7 @@ import os
 import traceback
 from importlib import import_module
 
-from nemo_runspec.jobside import artifacts
+from nemo_runspec.jobside import registration
 from nemo_runspec.jobside.exit_status import Ended
 from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.pod.data import move
@@ -53,8 +53,9 @@ def _run(pod: PodRun, platform: "ModuleType") -> Ended:
             ended = found
     if pod.index == 0 and not ended.exit_code:
         # What a job that has succeeded on all nodes has made becomes the newest version of its artifact.
-        for line in artifacts.register(pod.job.versions):
-            say(line)
+        ended = registration.published(ended, pod.job.versions, registration.JobPlace(pod.job.root, pod.environment))
+        if ended.exit_code:
+            say("%s (exit code %d)" % (ended.reason, ended.exit_code))
     return ended
 
 

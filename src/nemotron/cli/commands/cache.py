@@ -43,8 +43,8 @@ def make(help_text: str) -> Command:
         command("list", "What there is, how large and old it is, and which jobs need it.", _list, kind, as_json),
         command(
             "prune",
-            "Take away what no job needs: nemotron cache prune --older-than 30d. Logs of jobs elsewhere are fetched "
-            "again where their platform still has them; all else is made anew when it is needed.",
+            "Take away what no job needs and is made anew when one does: nemotron cache prune --older-than 30d. Logs "
+            "of jobs elsewhere stay, as their platform may have them no more; --kind logs takes them away.",
             _prune,
             older,
             kind,
@@ -56,7 +56,7 @@ def make(help_text: str) -> Command:
 
 
 def _list(kind: str | None, as_json: bool) -> int:
-    from nemo_runspec.runner.cache import entries
+    from nemo_runspec.runner.cache import MADE_ANEW, entries
 
     found = entries(_kinds(kind))
     if as_json:
@@ -66,28 +66,33 @@ def _list(kind: str | None, as_json: bool) -> int:
         print("nothing is kept")
         return 0
     print("\n".join(table([("KIND", "WHAT", "SIZE", "USED", "NEEDED BY"), *map(_row, found)])))
-    free = sum(entry.size for entry in found if not entry.needed_by)
-    print(f"{size(sum(entry.size for entry in found))} in all; no job needs {size(free)} of it: nemotron cache prune")
+    free = [entry for entry in found if not entry.needed_by and entry.kind in MADE_ANEW]
+    print(f"{_total(found)} in all; no job needs {_total(free)} of it, logs apart: nemotron cache prune")
     return 0
 
 
 def _prune(older_than: str | None, kind: str | None, dry_run: bool, as_json: bool) -> int:
     from nemo_runspec.records.select import duration_of
-    from nemo_runspec.runner.cache import entries, prune
+    from nemo_runspec.runner.cache import MADE_ANEW, entries, not_needed, prune
 
     if older_than is None:
         raise UserError(
             "how old must it be? Say so with --older-than",
             remedy="nemotron cache prune --older-than 30d; 0s for all that no job needs",
         )
-    gone = prune(entries(_kinds(kind)), duration_of(older_than, "--older-than"), dry_run=dry_run)
+    age, kinds = duration_of(older_than, "--older-than"), _kinds(kind)
+    found = entries(kinds)
+    wanted = [entry for entry in found if entry.kind in (kinds or MADE_ANEW)]
+    gone = not_needed(wanted, age) if dry_run else prune(wanted, age)
     if as_json:
         print(json.dumps([_as_json(entry) for entry in gone], indent=2))
         return 0
     if gone:
         print("\n".join(table([("KIND", "WHAT", "SIZE", "USED"), *(_row(entry)[:4] for entry in gone)])))
-    word = "would be freed" if dry_run else "freed"
-    print(f"{size(sum(entry.size for entry in gone))} {word}")
+    print(f"{_total(gone)} {'would be freed' if dry_run else 'freed'}")
+    left = [entry for entry in not_needed(found, age) if entry not in wanted]
+    if left:
+        print(f"{_total(left)} of logs of jobs elsewhere stay, perhaps the only copy: --kind logs takes them away")
     return 0
 
 
@@ -104,6 +109,10 @@ def _row(entry: CacheEntry) -> tuple[str, str, str, str, str]:
     more = len(entry.needed_by) - 1
     needed = "".join(entry.needed_by[:1]) + (f" and {more} more" if more > 0 else "")
     return entry.kind, shorten(clean(entry.name), _LONGEST), size(entry.size), _age(entry.used), needed
+
+
+def _total(found: Sequence[CacheEntry]) -> str:
+    return size(sum(entry.size for entry in found))
 
 
 def _age(used: float) -> str:

@@ -1,4 +1,4 @@
-"""`nemotron env list | show | check | schema | example | trust | fields`: the execution profiles."""
+"""`nemotron env list | show | check | add | set | … | fields`: the execution profiles."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from nemo_runspec.profiles.load import load_env_files, owner_warning, required_e
 from nemo_runspec.text import clean, count
 from nemotron.cli import complete
 from nemotron.cli.click import Command
-from nemotron.cli.commands import env_fields
+from nemotron.cli.commands import env_edit, env_fields
 from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.tables import Styled
 from nemotron.cli.text import paint, table
+
+_NAMED = 8
+"""Profiles that are named where many are wrong."""
 
 if TYPE_CHECKING:
     from nemo_runspec.doctor.envcheck import CheckReport
@@ -50,6 +53,7 @@ def make(help_text: str) -> Command:
         command(
             "check", "Everything that is wrong with an env file; exit code 2 if anything is.", _check, file, as_json
         ),
+        *env_edit.commands(),
         command("schema", "The JSON Schema of env.toml, for editors.", _schema),
         command("example", "An env.toml to begin with: nemotron env example > env.toml", _example),
         command("trust", "Obey an env file or a recipe folder that somebody else can write.", _trust, path),
@@ -127,7 +131,8 @@ def _show(profile: str, as_json: bool) -> int:
         values = [{"key": k, "value": v, "source": s} for k, v, s in rows]
         print(json.dumps({"name": profile, "chain": found.chain, "values": values}, indent=2, ensure_ascii=False))
         return 0
-    print(paint(f"{profile}  ({' -> '.join(found.chain)})", "bold"))
+    parents = f", extends {' -> '.join(found.chain[1:])}" if found.chain[1:] else ""
+    print(paint(f"{profile}  ({found.executor}{parents})", "bold"))
     print("\n".join(table([(k, f"= {_plain(v)}", Styled(s, "dim")) for k, v, s in rows])))
     for line in (*found.warnings, *(f"before submission: {line}" for line in found.unfilled())):
         print(paint(f"  {line}", "yellow"))
@@ -162,7 +167,8 @@ def _with_line(error: UserError, line: str) -> str:
 def _verdict(report: CheckReport) -> str:
     """How many profiles there are, and which of them are wrong."""
     profiles = count(report.profiles, "profile")
-    wrong = f"{len(report.wrong)} of {profiles} wrong: {', '.join(report.wrong)}" if report.wrong else ""
+    named = (*report.wrong[:_NAMED], *([f"{len(report.wrong) - _NAMED} more"] if len(report.wrong) > _NAMED else []))
+    wrong = f"{len(report.wrong)} of {profiles} wrong: {', '.join(named)}" if report.wrong else ""
     beside = f"{profiles} all right, but not what stands beside them" if report.errors else f"{profiles}, all right"
     odd = f"; {count(len(report.warnings), 'warning')}" if report.warnings else ""
     return f"{wrong or beside}{odd}"

@@ -149,7 +149,7 @@ def _facts(key: _Key, executor: str | None) -> str:
     facts = [" | ".join(field.choices) if field.choices else TYPES[field.type].title]
     if field.required:
         facts.append("required")
-    elif field.default not in (None, [], {}):
+    elif field.default not in (None, "", [], {}):
         facts.append(f"default {_plain(field.default)}")
     if field.aliases:
         facts.append(f"also {', '.join(field.aliases)}")

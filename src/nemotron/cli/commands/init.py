@@ -11,12 +11,13 @@ from nemo_runspec.backends.setup import Setup, SetupChoice, SetupQuestion
 from nemo_runspec.console import note
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.edit import check_name
+from nemo_runspec.profiles.files import project_root, target_file
 from nemo_runspec.source import display_path
 from nemotron.cli import complete
 from nemotron.cli.click import Command, TyperOption
 from nemotron.cli.commands.build import command, option
 from nemotron.cli.confirm import can_ask
-from nemotron.cli.setup.files import project, sections, target_file, write_profile
+from nemotron.cli.setup.files import sections, write_profile
 from nemotron.cli.setup.interview import TerminalInterview, option_of
 from nemotron.cli.setup.recipe import needs_image, recipe_folder, write_recipe
 from nemotron.cli.text import paint
@@ -67,7 +68,7 @@ def _setups() -> dict[str, Setup]:
 def _init(executor: str | None, profile: str | None, recipe: str | None, yes: bool, force: bool, **options: Any) -> int:
     file = target_file(users=bool(options.pop("global")))
     given = {name: str(value) for name, value in options.items() if value}
-    folder = recipe_folder(recipe, project()) if recipe else None
+    folder = recipe_folder(recipe, project_root()) if recipe else None
     if profile:
         _check_free(file, profile, force)
     image, written, name = False, [], ""

@@ -32,10 +32,10 @@ def _call(prefix: str | None, as_json: bool) -> int:
     if not recipes:
         print("No recipes. Roots: $NEMOTRON_RECIPES, the project's recipes/, the built-in ones.")
         return 0
-    for title, chosen in (("Recipes", False), ("Steps", True)):
-        rows = [row for recipe in recipes if recipe.is_step is chosen for row in _rows(recipe)]
+    for title, beginning, chosen in (("Recipes", "nemotron", False), ("Steps", "nemotron steps run", True)):
+        rows = [row for recipe in recipes if recipe.is_step is chosen for row in _rows(recipe, beginning)]
         if rows:
-            print(paint(title, "bold"))
+            print(f"{paint(title, 'bold')}  ({beginning} …)")
             print("\n".join(table(rows)))
     return 0
 
@@ -51,16 +51,17 @@ def _below(prefix: str) -> list[Recipe]:
     return found
 
 
-def _rows(recipe: Recipe) -> list[tuple[Cell, ...]]:
-    problem = _problem(recipe)
+def _rows(recipe: Recipe, beginning: str) -> list[tuple[Cell, ...]]:
+    """The lines of one. `beginning`: how the commands of all of them begin, which is said above them."""
+    problem, words = _problem(recipe), f"nemotron {recipe.command}".removeprefix(f"{beginning} ")
     if problem:
         first, *rest = problem.splitlines()
         return [
-            (f"nemotron {recipe.command}", "", Styled(f"cannot be read: {first}", "red")),
+            (words, "", Styled(f"cannot be read: {first}", "red")),
             *(("", "", r) for r in rest),
         ]
     hides = " (hides the built-in one)" if recipe.hides else ""
-    return [(f"nemotron {recipe.command}", ", ".join(recipe.configs()), f"{recipe.spec.description}{hides}")]
+    return [(words, ", ".join(recipe.configs()), f"{recipe.spec.description}{hides}")]
 
 
 def _problem(recipe: Recipe) -> str | None:

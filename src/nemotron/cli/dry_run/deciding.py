@@ -10,9 +10,9 @@ from typing import Any
 
 from nemo_runspec.plans.model import MODES, Artifact, Plan
 from nemo_runspec.profiles.layers import flatten
-from nemo_runspec.source import Layer, Source
+from nemo_runspec.source import COMMAND_LINE, Layer, Source
 from nemo_runspec.text import count
-from nemotron.cli.dry_run.facts import artifact_note
+from nemotron.cli.dry_run.facts import artifact_note, written_to
 from nemotron.cli.dry_run.rows import PageRow, Places
 
 _UNSET: tuple[Any, ...] = (None, "", (), [], {})
@@ -82,7 +82,7 @@ def _of_artifacts(plan: Plan, places: Places) -> Iterator[PageRow]:
             f"reads {artifact.name}", artifact.path or "not named", places.name(source), artifact_note(plan, artifact)
         )
     for artifact in plan.produces:
-        path = artifact.path or "below the output directory"
+        path = written_to(artifact)
         yield PageRow(f"writes {artifact.name}", path, places.name(_source_of(plan, artifact)))
 
 
@@ -117,7 +117,7 @@ def _of_environment(plan: Plan, told: set[str]) -> Iterator[PageRow]:
         yield PageRow(secret.name, "(secret)", f"{secret.origin}{detail}")
     if plan.launch.args:
         made = plan.recipe.kind == _BUILD
-        yield PageRow("arguments", shlex.join(plan.launch.args), "made of the config" if made else "command line")
+        yield PageRow("arguments", shlex.join(plan.launch.args), "made of the config" if made else COMMAND_LINE)
 
 
 def _of_config(plan: Plan, places: Places) -> Iterator[PageRow]:
@@ -128,7 +128,7 @@ def _of_config(plan: Plan, places: Places) -> Iterator[PageRow]:
             yield PageRow(path, value, places.name(source))
     for override in plan.overrides:
         if override.startswith("~"):
-            yield PageRow(override.partition("=")[0], "(taken away)", "command line")
+            yield PageRow(override.partition("=")[0], "(taken away)", COMMAND_LINE)
 
 
 def _is_yaml(source: Source) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nemo_runspec.artifacts.store import newest_inputs
+from nemo_runspec.artifacts.wandb import unpinned
 from nemo_runspec.backends import get_backend
 from nemo_runspec.packaging.messages import left_behind, problem_lines, sent_uncommitted
 from nemo_runspec.planning import kept
@@ -46,11 +47,20 @@ def problems(plan: Plan, width: int | None = None) -> list[str]:
     return [paint("wrong or missing", "bold"), *shown] if lines else []
 
 
+def written_to(artifact: Artifact) -> str:
+    """Where an output goes."""
+    return artifact.path or ("below the output directory" if artifact.required else "not asked for")
+
+
 def artifact_note(plan: Plan, artifact: Artifact) -> str:
     """Whether an input is there, and what is done about one that is not. Nothing is asked of another machine here."""
     backend = get_backend(plan.executor)
+    if artifact in unpinned(plan):
+        return "asked of W&B when it is submitted"
     maker = artifact.recipe if artifact.make else None
     which = "the newest version when it starts; " if artifact.name in newest_inputs(plan) else ""
+    if artifact.path is None and not artifact.required:
+        return "may be left out"
     if artifact.ready is not None:
         made = f"missing: {maker} would run first" if maker else "missing"
         return f"{which}there" if artifact.ready else made

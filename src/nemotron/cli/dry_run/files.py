@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from nemo_runspec.backends.base import Program, RenderedFile, Rendering
 from nemo_runspec.digests import digest_of_text
 from nemo_runspec.text import clean, count, size
+from nemotron.cli.dry_run.rows import folded
 from nemotron.cli.text import colour_wanted, paint, table
 
 LONGEST_FILE = 64
@@ -53,14 +54,15 @@ def whole(file: RenderedFile, rendering: Rendering) -> list[str]:
     return [heading(f"{file.title}: {clean(file.name)}"), _painted(file, rendering)]
 
 
-def by_digest(rendering: Rendering) -> list[str]:
-    """What goes with the job and is not shown on the page, by name and digest."""
+def by_digest(rendering: Rendering, width: int | None) -> list[str]:
+    """What goes with the job and is not shown on the page, by name and digest; programs one after the other."""
     rows = [
         (clean(file.name), file.title, f"{count(len(lines_of(file)), 'line')}, {_sha256(file.text)}")
         for file in rendering.files
         if not is_on_page(file)
     ]
-    return table([*rows, *program_rows(rendering.programs)])
+    programs = ", ".join(f"{each.name} {each.digest[:_DIGITS]}" for each in rendering.programs)
+    return [*table(rows), *(folded(f"the same for all jobs: {programs}", width) if programs else ())]
 
 
 def programs_named(programs: Sequence[Program]) -> list[str]:

@@ -60,7 +60,7 @@ def _environment(plan: Plan) -> list[PageRow]:
 
 def _artifacts(plan: Plan) -> list[PageRow]:
     rows = [PageRow(f"reads {a.name}", a.path or "not named", facts.artifact_note(plan, a)) for a in plan.consumes]
-    return rows + [PageRow(f"writes {a.name}", a.path or "below the output directory", a.type) for a in plan.produces]
+    return rows + [PageRow(f"writes {a.name}", facts.written_to(a), a.type) for a in plan.produces]
 
 
 def _texts(plan: Plan, rendering: Rendering | None) -> list[str]:

@@ -28,7 +28,7 @@ def page(plan: Plan, rendering: Rendering | None, *, width: int | None, saved_to
         facts.build(plan),
         facts.travel(plan, width),
         facts.cost(plan, width),
-        *_texts(plan, rendering),
+        *_texts(plan, rendering, width),
         [f"{facts.nothing(plan, saved_to)} {_MORE}"],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
@@ -40,7 +40,7 @@ def _holes(rendering: Rendering | None, width: int | None) -> list[str]:
         return []
     rows = table((name, place, clean(meaning)) for name, meaning, place in found)
     head = paint("holes: filled when it is submitted; --resolve asks its platform now", "bold")
-    return [head, *(part for row in rows for part in folded(row.strip(), width))]
+    return [head, *rows]
 
 
 def _values(plan: Plan, width: int | None) -> list[str]:
@@ -49,12 +49,12 @@ def _values(plan: Plan, width: int | None) -> list[str]:
     return [paint("values", "bold"), *aligned(deciding_rows(plan), width), *also]
 
 
-def _texts(plan: Plan, rendering: Rendering | None) -> list[list[str]]:
+def _texts(plan: Plan, rendering: Rendering | None, width: int | None) -> list[list[str]]:
     if rendering is None:
         return [no_renderer(plan)]
     first = sorted(rendering.files, key=lambda file: file is not rendering.sent_file)
     shown = [file for file in first if files.is_on_page(file)]
-    left = files.by_digest(rendering)
+    left = files.by_digest(rendering, width)
     return [
         *(files.excerpt(file, rendering) for file in shown),
         [paint("by name and digest (--full)", "bold"), *left] if left else [],

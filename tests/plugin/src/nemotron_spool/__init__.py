@@ -12,7 +12,7 @@ from nemo_runspec.plans.target import Target, target_of
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.node_identity import NodeIdentity
-from nemo_runspec.script.programs import programs
+from nemo_runspec.script.programs import programs_of
 from nemo_runspec.script.render import job_file, render_job_script
 
 FIELDS = (
@@ -42,7 +42,7 @@ def render(plan: Plan) -> Rendering:
     """What each node runs. Pure."""
     script = job_file("job.sh", render_job_script(plan, JobLayout(plan.job_dir)))
     command = ("nice", "-n", str(target_of(plan, SpoolTarget).niceness), "bash", f"{plan.job_dir}/job.sh")
-    return Rendering((script,), command, programs=programs())
+    return Rendering((script,), command, programs=programs_of(plan))
 
 
 NODE = NodeIdentity(node="${SPOOL_NODE}", nodes="${SPOOL_NODES}", log="logs/*.log", publishes=True)

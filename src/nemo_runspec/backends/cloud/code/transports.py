@@ -21,6 +21,7 @@ from nemo_runspec.digests import blocks_of, digest_of
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.plans.model import Package, Plan
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.spinner import UploadProgress, uploading
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.cloud.storage.bucket import Bucket
@@ -158,12 +159,12 @@ def lacking(plan: Plan) -> tuple[str, ...]:
 
 
 def put(
-    way: Way, source: bytes | Path, digest: str, offer: Offer, say: Callable[[str], None]
+    way: Way, kind: str, source: bytes | Path, digest: str, offer: Offer, say: Callable[[str], None]
 ) -> tuple[str, tuple[str, ...]]:
     """Puts an archive where its way leads; the tree that git will verify instead of the digest, and the way's words.
 
     Args:
-        say: called with the place, where something is really sent.
+        kind: what it is, as a person is told. `say`: called with the place, where something is really sent.
 
     Raises:
         UserError: it cannot be put there.
@@ -174,11 +175,11 @@ def put(
         return "", tuple(text[start : start + step] for start in range(0, len(text), step))
     if way == "volume":
         assert offer.volume is not None
-        _put_on_volume(source, digest, offer.volume / PACKAGES, say)
+        _put_on_volume(source, kind, digest, offer.volume / PACKAGES, say)
         return "", ()
     if way == "s3":
         assert offer.s3 is not None
-        return "", (_put_to_s3(source, digest, offer.s3, say),)
+        return "", (_put_to_s3(source, kind, digest, offer.s3, say),)
     assert offer.git is not None
     place = offer.git()
     return place.tree, (place.url, place.commit, f"{place.commit}:{place.folder}", place.tree)
@@ -243,7 +244,12 @@ def _s3(target: CloudTarget, why_not: dict[Way, str]) -> S3Place | None:
     return S3Place(target.code_url.rstrip("/"), bucket)
 
 
-def _put_on_volume(source: bytes | Path, digest: str, folder: Path, say: Callable[[str], None]) -> None:
+def size_of_content(source: bytes | Path) -> int:
+    """Bytes of an archive."""
+    return source.stat().st_size if isinstance(source, Path) else len(source)
+
+
+def _put_on_volume(source: bytes | Path, kind: str, digest: str, folder: Path, say: Callable[[str], None]) -> None:
     """Once per digest; it appears whole or not at all. Pods may run as another user, so all may read it."""
     place = folder / f"{digest}.tar.gz"
     with suppress(OSError):
@@ -254,7 +260,7 @@ def _put_on_volume(source: bytes | Path, digest: str, folder: Path, say: Callabl
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(prefix=f".{place.name}.", dir=folder, delete=False) as out:
             try:
-                for block in blocks_of(source):
+                for block in uploading(blocks_of(source), kind, size_of_content(source)):
                     out.write(block)
                 out.flush()
                 os.fchmod(out.fileno(), 0o644)
@@ -269,13 +275,13 @@ def _put_on_volume(source: bytes | Path, digest: str, folder: Path, say: Callabl
         raise UserError(what, where=str(folder)) from None
 
 
-def _put_to_s3(source: bytes | Path, digest: str, place: S3Place, say: Callable[[str], None]) -> str:
+def _put_to_s3(source: bytes | Path, kind: str, digest: str, place: S3Place, say: Callable[[str], None]) -> str:
     """Once per digest; the presigned URL that the pods fetch it from."""
     url = f"{place.url}/{digest}.tar.gz"
-    with tempfile.NamedTemporaryFile() as scratch:
+    with tempfile.NamedTemporaryFile() as scratch, UploadProgress(kind, size_of_content(source)) as upload:
         if isinstance(source, bytes):
             scratch.write(source)
             scratch.flush()
         file = source if isinstance(source, Path) else Path(scratch.name)
-        place.bucket.put(url, file, digest, lambda: say(place.url))
+        place.bucket.put(url, file, digest, lambda: say(place.url), upload.sent)
     return place.bucket.presign(url, DAYS * 86400)

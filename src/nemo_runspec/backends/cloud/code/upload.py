@@ -12,18 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import nemo_runspec
-from nemo_runspec.backends.cloud.code.transports import Offer, Way, choose, offer_of, put
+from nemo_runspec.backends.cloud.code.transports import Offer, Way, choose, offer_of, put, size_of_content
 from nemo_runspec.backends.cloud.layout import job_layout
 from nemo_runspec.backends.cloud.pod.program import DATA, DATA_PROGRAM
 from nemo_runspec.backends.provider import Parts, Say
 from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import BundleFile, Plan
-from nemo_runspec.script.programs import POD_PROGRAMS
+from nemo_runspec.script.programs import CHECKS_PROGRAM, POD_PROGRAMS
 from nemo_runspec.submission.request import Submission
 
 PAYLOAD = "job.json"
 """The text that does not travel: it describes the upload."""
+
+_SAME = (*POD_PROGRAMS, CHECKS_PROGRAM)
+"""What is sent once for all jobs that have it."""
 
 LONGEST_WORD = 100_000
 """Characters of one word. The kernel takes 131,072 bytes, its end included (MAX_ARG_STRLEN, man 2 execve)."""
@@ -124,7 +127,7 @@ def _contents(texts: Mapping[str, str], parts: Parts) -> dict[str, bytes | Path 
 
 def pack_job(texts: Mapping[str, str], contents: Mapping[BundleFile, bytes]) -> bytes:
     """The job's own files as a tar.gz: texts, and the recipe's bundle."""
-    files = {name: (_bytes(text), 0o600) for name, text in texts.items() if name not in (PAYLOAD, *POD_PROGRAMS)}
+    files = {name: (_bytes(text), 0o600) for name, text in texts.items() if name not in (PAYLOAD, *_SAME)}
     for file, content in contents.items():
         files[f"bundle/{file.path}"] = (content, 0o700 if os.access(file.source, os.X_OK) else 0o600)
     return _tar(files)
@@ -132,7 +135,7 @@ def pack_job(texts: Mapping[str, str], contents: Mapping[BundleFile, bytes]) -> 
 
 def pack_programs(texts: Mapping[str, str]) -> bytes:
     """What is the same for all jobs as a tar.gz: our programs, and what moves data for those that have any."""
-    files = {name: (_bytes(text), 0o600) for name, text in texts.items() if name in POD_PROGRAMS}
+    files = {name: (_bytes(text), 0o600) for name, text in texts.items() if name in _SAME}
     if DATA in texts:
         files[DATA_PROGRAM] = (data_program(), 0o600)
     return _tar(files)
@@ -154,17 +157,13 @@ def _tar(files: Mapping[str, tuple[bytes, int]]) -> bytes:
 
 
 def _sizes(contents: Mapping[str, bytes | Path | None]) -> dict[str, int]:
-    return {kind: _size(content) for kind, content in contents.items() if content is not None}
-
-
-def _size(content: bytes | Path) -> int:
-    return content.stat().st_size if isinstance(content, Path) else len(content)
+    return {kind: size_of_content(content) for kind, content in contents.items() if content is not None}
 
 
 def _send(kind: str, content: bytes | Path, way: Way, offer: Offer, say: Say) -> Part:
-    digest, size = digest_of(content), _size(content)
+    digest, size = digest_of(content), size_of_content(content)
     sending = f"sending the {kind} package ({size / 1e6:,.1f} MB) to"
-    tree, words = put(way, content, digest, offer, lambda where: say(f"{sending} {where}"))
+    tree, words = put(way, kind, content, digest, offer, lambda where: say(f"{sending} {where}"))
     return Part(kind, tree or digest, size, way, words)
 
 

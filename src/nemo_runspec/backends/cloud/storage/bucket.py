@@ -54,12 +54,19 @@ class Bucket:
                     raise
                 return None
 
-    def put(self, url: str, path: Path, sha256: str, sending: Callable[[], None] = lambda: None) -> bool:
+    def put(
+        self,
+        url: str,
+        path: Path,
+        sha256: str,
+        sending: Callable[[], None] = lambda: None,
+        sent: Callable[[int], object] = lambda size: None,
+    ) -> bool:
         """Makes an object of a file, whole or not at all; one of the same size and digest stays as it is.
 
         Args:
             sha256: of the file, in hexadecimal.
-            sending: called before anything is sent.
+            sending: called before anything is sent. `sent`: called with the bytes of each part that has been.
 
         Returns:
             Whether it was sent.
@@ -69,7 +76,7 @@ class Bucket:
             return False
         sending()
         with _errors_for_users(url) as (bucket, key), path.open("rb") as file:
-            self._s3.upload(bucket, key, file, {DIGEST: sha256}, at_once=4)
+            self._s3.upload(bucket, key, file, {DIGEST: sha256}, at_once=4, sent=sent)
         return True
 
     def readable(self, url: str) -> str:
@@ -88,9 +95,17 @@ class Bucket:
 
     def below(self, url: str) -> list[tuple[str, Object]]:
         """The objects below a URL, each by its name there, in their order."""
+        return list(self._below(url))
+
+    def first_below(self, url: str) -> list[str]:
+        """The names of the first thousand objects below a URL, there. One request."""
+        return [name for name, _ in self._below(url, most=1000)]
+
+    def _below(self, url: str, *, most: int = 0) -> Iterator[tuple[str, Object]]:
         with _errors_for_users(url) as (bucket, key):
             top = f"{key.rstrip('/')}/" if key else ""
-            return [(each.key[len(top) :], each) for each in self._s3.listing(bucket, top)]
+            for each in self._s3.listing(bucket, top, most=most):
+                yield each.key[len(top) :], each
 
     def download(self, url: str, found: Object, file: BinaryIO) -> None:
         """Writes an object to an open file, from where that ends on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -60,6 +60,11 @@ class S3Files:
         top = len(path.rstrip("/")) + 1
         files = [RemoteFile(url[top:], each.size, each.modified) for url, each in found.items()]
         return FileTree(path, True, files) if files else None
+
+    def entries(self, path: str) -> Sequence[str]:
+        """As `FileStore.entries`."""
+        names = (name.partition("/") for name in self._bucket.first_below(path))
+        return sorted({f"{name}{slash}" for name, slash, _ in names})
 
     def pull(self, tree: FileTree, target: Path, seen: Callable[[Pulled], object]) -> Pulled:
         """Downloads each; what is here with its size and time stays, what was half here goes on."""

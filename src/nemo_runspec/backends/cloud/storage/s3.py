@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from email.utils import parsedate
 from itertools import chain
-from typing import BinaryIO, Iterator, NamedTuple  # noqa: UP035  (Python 3.6)
+from typing import BinaryIO, Callable, Iterator, NamedTuple  # noqa: UP035  (Python 3.6)
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
@@ -114,24 +114,54 @@ class S3:
         """Makes an object of these bytes, whole or not at all."""
         self._whole(Call("PUT", bucket, key, headers=_metadata(metadata), body=body))
 
+    def put_new(self, bucket: str, key: str, body: bytes) -> bool:
+        """As `put`, where there is no such object yet; False where there is one (If-None-Match, "Conditional writes").
+
+        An answer that was lost may have been a success: then what is there are these bytes.
+        """
+        try:
+            self._whole(Call("PUT", bucket, key, headers={"if-none-match": "*"}, body=body))
+        except S3Error as error:
+            if error.status not in (409, 412):
+                raise
+            return self.get(bucket, key) == body
+        return True
+
+    def get(self, bucket: str, key: str) -> bytes:
+        """An object's content. Raises `S3Error`, of status 404 where there is none."""
+        return self._whole(Call("GET", bucket, key))[1]
+
+    def delete(self, bucket: str, key: str) -> None:
+        """Removes an object, if it is there."""
+        self._whole(Call("DELETE", bucket, key))
+
     def upload(
-        self, bucket: str, key: str, file: BinaryIO, metadata: "dict[str, str] | None" = None, *, at_once: int = 1
+        self,
+        bucket: str,
+        key: str,
+        file: BinaryIO,
+        metadata: "dict[str, str] | None" = None,
+        *,
+        at_once: int = 1,
+        sent: "Callable[[int], object]" = lambda size: None,
     ) -> int:
         """Makes an object of an open file, whole or not at all, in parts where it is large; its size in bytes.
 
         Args:
             at_once: parts that are sent at the same time, and held in memory meanwhile.
+            sent: called with the bytes of each part that is there.
         """
         part = part_size(os.fstat(file.fileno()).st_size)
         first = file.read(part)
         if len(first) < part:
             self.put(bucket, key, first, metadata)
+            sent(len(first))
             return len(first)
         mark = uuid.uuid4().hex
         upload = self._begin(bucket, key, {**(metadata or {}), _MARK: mark})
         try:
             bodies = chain([first], iter(lambda: file.read(part), b""))
-            tags = self._parts(bucket, key, upload, bodies, max(1, min(at_once, _HELD // part)))
+            tags = self._parts(bucket, key, upload, bodies, max(1, min(at_once, _HELD // part)), sent)
             self._complete(bucket, key, upload, tags, mark)
         except BaseException:
             self._abort(bucket, key, upload)
@@ -171,16 +201,32 @@ class S3:
         call = Call("POST", bucket, key, [("uploads", "")], _metadata(metadata))
         return _parsed(self._whole(call)[1], call.url).findtext("UploadId") or ""
 
-    def _parts(self, bucket: str, key: str, upload: str, bodies: "Iterator[bytes]", at_once: int) -> "list[str]":
+    def _parts(
+        self,
+        bucket: str,
+        key: str,
+        upload: str,
+        bodies: "Iterator[bytes]",
+        at_once: int,
+        sent: "Callable[[int], object]",
+    ) -> "list[str]":
         """Sends the parts, reading no further ahead than is sent; their tags."""
         tags: list[str] = []
-        waiting: deque[Future[str]] = deque()
+        waiting: deque[tuple[int, Future[str]]] = deque()
+
+        def take() -> None:
+            size, part = waiting.popleft()
+            tags.append(part.result())
+            sent(size)
+
         with ThreadPoolExecutor(at_once) as pool:
             for number, body in enumerate(bodies, 1):
                 if len(waiting) == at_once:
-                    tags.append(waiting.popleft().result())
-                waiting.append(pool.submit(self._part, bucket, key, upload, number, body))
-            return tags + [each.result() for each in waiting]
+                    take()
+                waiting.append((len(body), pool.submit(self._part, bucket, key, upload, number, body)))
+            while waiting:
+                take()
+        return tags
 
     def _part(self, bucket: str, key: str, upload: str, number: int, body: bytes) -> str:
         query = [("partNumber", str(number)), ("uploadId", upload)]

@@ -128,7 +128,7 @@ class Wire:
         url = urlsplit(self.endpoint or f"https://s3.{self.region}.amazonaws.com")
         path = "/" + quoted(key, "/")
         amazon = re.search(r"(^|\.)amazonaws\.com(\.cn)?$", url.hostname or "")
-        # A certificate for *.s3.… does not hold for a name with a dot, and a host has no capitals.
+        # A certificate for *.s3.REGION does not hold for a name with a dot, and a host has no capitals.
         if amazon and re.fullmatch(r"[a-z0-9-]{3,63}", bucket):
             return f"{url.scheme}://{bucket}.{url.netloc}", path
         return f"{url.scheme}://{url.netloc}", f"{url.path}/{bucket}{path}"

@@ -25,6 +25,7 @@ class SlurmJobRef:
         nodes: how many of them are due.
         slurm: the name of the Slurm it was submitted to, '' where that is not known.
         name: its name there, '' where that is not known. Only a job of that name is ever stopped.
+        tasks: of an array that is asked about as one job, how many it has; else 0.
     """
 
     id: str
@@ -32,6 +33,7 @@ class SlurmJobRef:
     nodes: int = 1
     slurm: str = ""
     name: str = ""
+    tasks: int = 0
 
 
 @dataclass(frozen=True, slots=True)

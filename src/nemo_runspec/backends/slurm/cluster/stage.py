@@ -33,6 +33,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import AutoMount, BundleFile, Plan
 from nemo_runspec.script.programs import text_of
 from nemo_runspec.script.quoting import exports
+from nemo_runspec.spinner import uploading
 from nemo_runspec.transport.base import Data, Host
 
 _ASK_SECONDS = 300.0
@@ -142,8 +143,9 @@ def _staged(host: Host, job_dir: str, files: StagedFiles, there: LoginNode, *, a
     """As `stage`. False where something is no more in the pool, or has changed there; `again`: that is an error now."""
     names = _names(job_dir, files.digest, files.programs)
     if files.archive is not None and not there.package:
-        size = f"size={files.archive.stat().st_size}\n"
-        _require_end(host, job_dir, f"{PRELUDE}{names}{size}{program('cluster/upload.sh')}", blocks_of(files.archive))
+        size = files.archive.stat().st_size
+        blocks = uploading(blocks_of(files.archive), "code", size)
+        _require_end(host, job_dir, f"{PRELUDE}{names}size={size}\n{program('cluster/upload.sh')}", blocks)
     data, unpacked = _squeezed(tar_of(files, programs=not there.programs))
     keeper = _keeper(secret=bool(files.secrets or any(files.secret_files.values())))
     own = f"store={shlex.quote(files.store)} sent={'' if there.programs else 'yes'}\n"
@@ -236,7 +238,8 @@ def _send_mounts(host: Host, job_dir: str, mounts: Sequence[AutoMount], say: Say
         say(f"sending {mount.url} at {(mount.commit or mount.ref)[:12]} to {host.name}")
         with _packed(Path(mount.path)) as blocks:
             settings = f"place={shlex.quote(directory)} last={_LAST}\n"
-            done = host.run(settings + program("cluster/mount.sh"), data=blocks, timeout=_UPLOAD_SECONDS)
+            data = uploading(blocks, mount.url)
+            done = host.run(settings + program("cluster/mount.sh"), data=data, timeout=_UPLOAD_SECONDS)
         if done.code:
             raise UserError(f"{mount.url} cannot be put there: {done.said}", where=f"{host.name}:{directory}")
 

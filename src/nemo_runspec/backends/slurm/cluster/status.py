@@ -127,7 +127,12 @@ def _job(case: _Case) -> ClusterJob:
         restarts = case.files.begun or 0
         return _forgotten(_of_attempt(case, restarts), ClusterJob(case.ref.id, "unknown", restarts=restarts))
     jobs = tuple(_job_of_row(case, row) for row in case.rows)
-    return jobs[0] if "_" in case.ref.id or jobs[0].task is None else _array(case, jobs)
+    if "_" in case.ref.id or jobs[0].task is not None:
+        return jobs[0] if "_" in case.ref.id else _array(case, jobs)
+    if not case.ref.tasks or case.accounts_problem or jobs[0].state not in _ENDED:
+        return jobs[0]
+    # A row of one of its tasks, which sacct does not call by its number yet: it says nothing of the others.
+    return _array(case, jobs[1:] or jobs)
 
 
 def _job_of_row(case: _Case, row: Row) -> ClusterJob:
@@ -289,8 +294,17 @@ def _failing(code: int, signal: int | None) -> int:
     return code or (128 + signal if signal else 1)
 
 
+_ENDED = frozenset({"succeeded", "failed"})
+
+
 def _array(case: _Case, tasks: tuple[ClusterJob, ...]) -> ClusterJob:
     counts = {state: sum(task.state == state for task in tasks) for state in _ORDER}
     first = next(task for state in _ORDER for task in tasks if task.state == state)
     shown = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    return replace(first, id=case.ref.id, task=None, reason=f"{len(tasks)} tasks: {shown}", tasks=tasks)
+    whole = replace(first, id=case.ref.id, task=None, reason=f"{len(tasks)} tasks: {shown}", tasks=tasks)
+    told = sum(task.task is not None for task in tasks)
+    if {task.state for task in tasks} <= _ENDED and told < case.ref.tasks and not case.accounts_problem:
+        # sacct learns of each task by itself, and those that it does not list yet may run, or have failed.
+        reason = f"Slurm tells of {told} of its {case.ref.tasks} tasks: {shown}"
+        return replace(whole, state="unknown", reason=reason, exit_code=None)
+    return whole

@@ -61,3 +61,19 @@ def link(job: "BatchJob") -> None:
     folder = Folder(job.array_root)
     if not any(_NUMBER.match(line) for line in folder.text(".slurm_id").splitlines()):
         folder.note(".slurm_id", job.array + "\n")
+
+
+def is_last_well(job: "BatchJob") -> bool:
+    """Whether this task is the one that registers what an array of the user's own has made: the last that ended well.
+
+    Its tasks share a directory and make one version together, once all of them have ended well.
+    """
+    job.status.note("well-" + job.task)
+    well = [name for name in job.status.names() if name.startswith("well-") and name[5:].isdigit()]
+    if len(well) < int(os.environ.get("SLURM_ARRAY_TASK_COUNT") or 1):
+        return False
+    try:
+        os.mkdir(job.status.file("registering"))  # of two that end at once, one does
+    except OSError:
+        return False
+    return True

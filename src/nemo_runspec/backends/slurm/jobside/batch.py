@@ -11,15 +11,16 @@ import os
 import time
 
 from nemo_runspec.backends.slurm.jobside import control
-from nemo_runspec.backends.slurm.jobside.array import end_others, link
+from nemo_runspec.backends.slurm.jobside.array import end_others, is_last_well, link
 from nemo_runspec.backends.slurm.jobside.controller import Controller, QueueState
 from nemo_runspec.backends.slurm.jobside.fate import AttemptEnd, Attempts, Facts, decide, is_near, is_put_back
-from nemo_runspec.jobside import artifacts, processes, secrets, signals
+from nemo_runspec.jobside import artifacts, processes, registration, secrets, signals
+from nemo_runspec.jobside.exit_status import LASTING, UNREGISTERED
 from nemo_runspec.jobside.records import remove
 
 MYPY = False
 if MYPY:
-    from typing import List, Optional, Sequence
+    from typing import Dict, List, Optional, Sequence
 
     from nemo_runspec.backends.slurm.jobside.control import Message
     from nemo_runspec.backends.slurm.jobside.job import BatchJob
@@ -52,6 +53,7 @@ class BatchSupervisor:
         self._verdict = ""
         self._without = ""
         self._versions: "List[str]" = []
+        self._keys: "Dict[str, str]" = {}
 
     def run(self, script: "Sequence[str]") -> int:
         """Runs the batch script to its end; the job's exit code.
@@ -65,6 +67,7 @@ class BatchSupervisor:
             pass  # the job script says so
         if self._job.members:
             link(self._job)
+        self._keys = artifacts.keys_among(self._job.root)
         for name in self._early:
             self._hear(name)
         if self._job.restarts and not self._begin_again():
@@ -160,9 +163,7 @@ class BatchSupervisor:
         code = code or fate.unfinished
         if fate.unfinished or fate.code == "cut_short":
             self._mark(code, zero, fate)
-        if code == 0:
-            self._publish(fate)
-        return code
+        return code or self._publish(fate)
 
     def _settle(self, code: int) -> AttemptEnd:
         """Decides what becomes of the job after this attempt, and does it. Once."""
@@ -182,7 +183,8 @@ class BatchSupervisor:
 
     def _facts(self, code: int) -> Facts:
         verdict = self._verdict or self._job.gates.text("verdict").strip()
-        return Facts(code, self._state, self._job.cancelled, verdict, self._interrupted, self._is_unbegun())
+        lasting = self._job.gates.has(LASTING)
+        return Facts(code, self._state, self._job.cancelled, verdict, self._interrupted, self._is_unbegun(), lasting)
 
     def _is_unbegun(self) -> bool:
         """Whether the job's own step was never asked for. The profile's lines may have put another srun before ours."""
@@ -232,7 +234,7 @@ class BatchSupervisor:
         Without a record, there is one of the first node then.
         """
         status = self._job.status
-        if self._job.is_shared:
+        if self._job.is_shared and fate.code != registration.REGISTRATION:  # the last task of an array speaks for all
             return
         names = [name for name in status.names() if name.startswith("node-") and not name.endswith(".tmp")]
         for name in names:
@@ -246,15 +248,21 @@ class BatchSupervisor:
         if not names:
             write_record(self._job, "node-0", start_record(self._job, 0, _host(), code, fate.reason, fate.code))
 
-    def _publish(self, fate: AttemptEnd) -> None:
-        """What the job has made becomes the newest version of its artifact.
+    def _publish(self, fate: AttemptEnd) -> int:
+        """What the job has made becomes the newest version of its artifact; the job's exit code, once it is, or not.
 
-        The tasks of an array of the user's own make one version together: that is registered once all have ended well,
-        by whoever asks.
+        The tasks of an array of the user's own make one version together.
         """
-        if fate.code in ("done", "cut_short") and not self._job.is_shared:
-            for line in artifacts.register(self._versions):
-                note(line)
+        if fate.code not in ("done", "cut_short") or (self._job.is_shared and not is_last_well(self._job)):
+            return 0
+        said = registration.register(self._versions, registration.JobPlace(self._job.root, self._keys))
+        if not said:
+            return 0
+        code = UNREGISTERED
+        failed = AttemptEnd("over", registration.unregistered(said), registration.REGISTRATION, code)
+        self._tell_fate(failed, code)
+        self._mark(code, code, failed)
+        return code
 
 
 def note(text: str) -> None:

@@ -61,6 +61,7 @@ class Facts:
         verdict: `requeue REASON` or `stop REASON` of a part of ours, '' for none.
         interrupted: why it was cut short, '' where it was not told.
         unbegun: the job's own step was never asked for.
+        lasting: it failed by what another attempt would only repeat.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Facts:
         verdict: str = "",
         interrupted: str = "",
         unbegun: bool = False,
+        lasting: bool = False,
     ) -> None:
         self.exit_code = exit_code
         self.state = state
@@ -78,6 +80,7 @@ class Facts:
         self.verdict = verdict
         self.interrupted = interrupted
         self.unbegun = unbegun
+        self.lasting = lasting
 
 
 def decide(job: "BatchJob", attempts: Attempts, facts: Facts) -> AttemptEnd:
@@ -99,6 +102,8 @@ def decide(job: "BatchJob", attempts: Attempts, facts: Facts) -> AttemptEnd:
         return _by_retries(job, attempts, AttemptEnd("over", reason, "setup_lines", 1))
     if facts.exit_code == 0:
         return AttemptEnd("over", "done", "done")
+    if facts.lasting:
+        return AttemptEnd("over", "exit code %d, which another attempt would only repeat" % facts.exit_code)
     return _by_retries(job, attempts, AttemptEnd("over", "exit code %d" % facts.exit_code))
 
 

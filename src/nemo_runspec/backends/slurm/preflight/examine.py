@@ -11,7 +11,7 @@ from nemo_runspec.backends.slurm.cluster.answer import Answer, run_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.preflight import login, shape
 from nemo_runspec.backends.slurm.preflight.job import job_checks
-from nemo_runspec.backends.slurm.preflight.login import no_slurm, not_reached, reached
+from nemo_runspec.backends.slurm.preflight.login import UNKNOWN_PYXIS, no_slurm, not_reached, reached
 from nemo_runspec.backends.slurm.preflight.login_node import TIMEOUT, LoginRequest, draft, login_request, sources
 from nemo_runspec.backends.slurm.preflight.shape import refused, waits_for
 from nemo_runspec.check import Check, Question, failed, of_error, skipped, warning
@@ -119,11 +119,13 @@ def _options(answer: Answer, request: LoginRequest) -> list[Check]:
 
 
 def _containers(answer: Answer) -> list[Check]:
-    """The login node's srun is asked, and that of a compute node will start the job."""
-    if "pyxis" not in answer or answer["pyxis"].code != 1:
+    """The login node's srun is asked, whose options are those of all of the cluster's."""
+    if "pyxis" not in answer or answer["pyxis"].code == 0:
         return []
-    seen = "the job has a container image, and srun has no --container-image: this cluster seems to have no Pyxis"
-    return [warning("containers", seen, NO_CONTAINER)]
+    if answer["pyxis"].code == 1:
+        seen = "the job has a container image, and srun has no --container-image: this cluster has no Pyxis"
+        return [failed("containers", seen, NO_CONTAINER)]
+    return [warning("containers", f"the job has a container image, and {UNKNOWN_PYXIS}", NO_CONTAINER)]
 
 
 def _paths(answer: Answer, request: LoginRequest) -> list[Check]:

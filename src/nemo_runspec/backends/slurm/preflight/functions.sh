@@ -30,8 +30,12 @@ test_it() {
   return $code
 }
 
-# Whether srun takes images of containers.
-ask_pyxis() { ask pyxis bash -c 'srun --help 2> /dev/null | grep -q -e --container-image'; }
+# Whether srun takes images of containers: 0, or 1 for a help of srun's that does not name them; 2 where that is no help.
+ask_pyxis() {
+  ask pyxis bash -c '
+    help=$(srun --help 2> /dev/null) && [[ $help == *--nodes* ]] || exit 2
+    [[ $help == *--container-image* ]]'
+}
 
 # SCRIPT
 submit_it() {

@@ -219,6 +219,9 @@ _PRIVATE = (
 _UNREACHED = "nodes without internet need a .sqsh file: nemotron kit slurm squash; else check the registry's name"
 
 
+UNKNOWN_PYXIS = "whether the cluster has Pyxis is not known: srun --help did not answer as it does"
+
+
 def image_checks(_question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """Pyxis and enroot, then the image itself."""
     yield _pyxis(request, answer)
@@ -232,6 +235,8 @@ def _pyxis(request: LoginRequest, answer: Answer) -> Check:
     enroot = "enroot here too" if answer.path_of("enroot") else "enroot not on the login node, where it is not needed"
     if answer["pyxis"].code == 0:
         return ok("containers", f"srun has Pyxis' --container-image; {enroot}")
+    if answer["pyxis"].code != 1:
+        return warning("containers", UNKNOWN_PYXIS)
     if request.image is None:
         seen = "srun has no --container-image (Pyxis); the profile names no image, but a recipe may"
         return skipped("containers", seen, NO_CONTAINER)

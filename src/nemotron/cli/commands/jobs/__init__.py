@@ -20,23 +20,24 @@ from nemotron.cli.commands.jobs import (
     show,
     status,
 )
-from nemotron.cli.commands.jobs.output import formed, output_options, sort_option
+from nemotron.cli.commands.jobs.output import sort_option
 from nemotron.cli.commands.jobs.selector import conditions, everything, selecting, yes
+from nemotron.cli.forms import formed, output_options
 from nemotron.cli.text import literal
 
-_JOB = "A job's name, the beginning or the last part of it, or 'last'; where that is a sweep, its newest job."
-_JOB_OR_SWEEP = "A name of a job or a sweep, the beginning or the last part of it, or 'last', the newest of both."
-_JOBS = "Names of jobs and sweeps, beginnings or last parts of them, or 'last', the newest of both."
+_JOB = "A job's name, the beginning or the last part of it, or 'last'; of a sweep or a pipeline that is its newest job."
+_JOB_OR_SWEEP = "A name of a job, a sweep or a pipeline, the beginning or the last part of it, or 'last', the newest."
+_JOBS = "Names of jobs, sweeps and pipelines, beginnings or last parts of them, or 'last', the newest."
 
 _LIST = (
-    "Every job, the newest first; a sweep is one line.\n\n"
-    "With --state, --group, --sort, -o wide or csv each job of a sweep has a line of its own. --json and -o yaml list "
-    "every job and every sweep ('kind' says which is which) unless --limit is given."
+    "Every job, the newest first; a sweep or a pipeline is one line.\n\n"
+    "With --state, --group, --sort, -o wide or csv each job of it has a line of its own. --json and -o yaml list "
+    "every job, sweep and pipeline ('kind' says which is which) unless --limit is given."
 )
 
 _SHOW = (
     "One job: states with times, cause of failure, metrics, where its files lie.\n\n"
-    "Of a sweep, the table of its runs, the best one first."
+    "Of a sweep, the table of its runs, the best one first; of a pipeline, its steps."
 )
 
 _STATUS = (
@@ -47,7 +48,7 @@ _STATUS = (
 
 _COMPARE = (
     "Jobs side by side: state, time, GPU-hours and the last value of each metric, then the values that differ.\n\n"
-    "A sweep stands for all of its jobs."
+    "A sweep or a pipeline stands for all of its jobs."
 )
 
 _COST = (
@@ -64,15 +65,16 @@ _LOGS = (
 )
 
 _WAIT = (
-    "Waits until jobs and sweeps are over: those that are named, those that meet the conditions, over already or not, "
-    "or with --all those that are not over.\n\n"
-    "Exit code: the job's or the sweep's own, of several the first that is not 0 in the order they are named; 1 for "
+    "Waits until jobs, sweeps and pipelines are over: those that are named, those that meet the conditions, over "
+    "already or not, or with --all those that are not over.\n\n"
+    "Exit code: its own, of several the first that is not 0 in the order they are named; 1 for "
     "one without, such as a lost one, 124 when the time of --timeout is up, 130 after Ctrl-C. "
     "The jobs go on in both cases."
 )
 
 _STOP = (
-    "Ends jobs: TERM, some time, KILL. Jobs that are over stay as they are. A sweep starts no more runs.\n\n"
+    "Ends jobs: TERM, some time, KILL. Jobs that are over stay as they are. A sweep starts no more runs, a pipeline "
+    "no more steps.\n\n"
     "With conditions instead of names all that meet them and are not over; a terminal is asked first, elsewhere -y is "
     "needed.\n\n"
     "What their platforms keep of them stays: their records, logs and events there. "
@@ -99,6 +101,7 @@ _DIAGNOSE = (
 _RETRY = (
     "Runs a job again: its stored plan on its stored package, under a new name.\n\n"
     "Of a sweep, only the runs that have failed or are lost; they take the places of the old ones in it. "
+    "A pipeline goes on by its own command. "
     "Exit code: that of the new run, of several the first that is not 0.\n\n"
     "Of several names, or with conditions, each is submitted anew and left alone. Conditions mean jobs and sweeps that "
     "have failed or are lost, unless --state says otherwise; in a terminal that is asked first (-y does not ask)."
@@ -119,8 +122,9 @@ _FORWARD = (
 
 _RM = (
     "Removes jobs that are over: their records, logs and files. What they have put elsewhere stays.\n\n"
-    "Named jobs are removed together or, where one is not over, not at all; a sweep with all of its jobs. With "
-    "conditions instead of names all jobs that meet them and are over, and sweeps of which no job is left then."
+    "Named jobs are removed together or, where one is not over, not at all; a sweep or a pipeline with all of its "
+    "jobs. With conditions instead of names all jobs that meet them and are over, and sweeps and pipelines of which no "
+    "job is left then."
 )
 
 

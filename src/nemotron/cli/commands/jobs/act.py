@@ -12,10 +12,11 @@ from nemo_runspec.processes import user_name
 from nemo_runspec.records.record import code_and_why
 from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
-from nemotron.cli.commands.jobs.formatting import coloured, print_json
+from nemotron.cli.commands.jobs.formatting import coloured
 from nemotron.cli.commands.jobs.messages import say
 from nemotron.cli.commands.jobs.selector import Conditions, asked, words_of
 from nemotron.cli.commands.jobs.sweeps import SweepNow, sweep_json, sweep_now, sweep_said
+from nemotron.cli.forms import print_json
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord
@@ -232,7 +233,7 @@ def _say_seen(record: JobRecord, as_json: bool) -> None:
 
 
 def _said(record: JobRecord, more: str = "") -> str:
-    rest = one_line(code_and_why(record.exit_code or None, record.reason or record.cause))
+    rest = one_line(code_and_why(record.exit_code or None, record.why))
     return f"{record.name}:{more} {coloured(record.state, record.state)}{rest}"
 
 

@@ -36,6 +36,7 @@ _ACCEPTS: dict[str, Callable[[Entry], bool]] = {
     "retry": _over,
     "diagnose": lambda entry: entry.state != "succeeded",
     "ssh": lambda entry: entry.state == "running" and _elsewhere(entry),
+    "forward": lambda entry: entry.state == "running",
     "events": _elsewhere,
     "replicas": _elsewhere,
 }
@@ -58,7 +59,9 @@ def _named(ctx: Any, incomplete: str, entries: Sequence[Entry], *, sweeps: bool)
     accepts = _ACCEPTS.get(ctx.info_name or "", _any)
     typed = ctx.params.get("jobs") or ()
     meant = [entry for entry in entries if accepts(entry)]
-    groups = {entry.group: f"sweep of {entry.recipe}" for entry in meant if sweeps and entry.group}
+    kinds = {entry.name: entry.noun for entry in entries if entry.is_sweep}
+    named = [(entry.group, entry.recipe) for entry in meant if sweeps and entry.group]
+    groups = {group: f"{kinds.get(group, 'sweep')} of {recipe}" for group, recipe in named}
     found = {**groups, **{entry.name: f"{entry.state}, {entry.recipe}" for entry in meant if not entry.is_sweep}}
     words = {**({"last": "the newest"} if found else {}), **found}
     return [

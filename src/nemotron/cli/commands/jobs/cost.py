@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.console import note
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.text import count
-from nemotron.cli.commands.jobs.output import CSV, TABLE, WIDE, as_csv, facts_of, hours_text, print_data
+from nemotron.cli.commands.jobs.output import facts_of, hours_text
+from nemotron.cli.forms import CSV, TABLE, WIDE, as_csv, print_data
 from nemotron.cli.tables import Cell, Styled
 from nemotron.cli.text import table
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -31,27 +29,6 @@ _SEPARATOR = 2
 
 _NOW = 30.0
 """Seconds for which what a platform has said is of now."""
-
-
-def print_json(value: Any) -> None:
-    """JSON that every reader takes: a number that JSON has no word for is its text, `"nan"`, as in records."""
-    print(json_text(value, indent=2))
-
-
-def json_text(value: Any, indent: int | None = None) -> str:
-    """The same as text, on one line without `indent`."""
-    try:
-        return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        return json.dumps(_plain(value), indent=indent, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_json(record: JobRecord | Unreadable, folder: Path | None = None) -> dict[str, Any]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
@@ -37,17 +40,22 @@ def call(job: str, ports: str, node: str | None) -> int:
     if not isinstance(provider, ForwardsPorts):
         raise UserError(
             f"{record.executor} offers no way to a port of job '{record.name}' from here",
-            remedy="let the job publish it by its platform's own means, such as kubectl port-forward",
+            remedy=f"let the job open the way itself, such as: ssh -f -N -R {here}:localhost:{there} USER@HOST",
         )
     if node is not None:
         require_node(record.name, record.facts.nodes, node)
     where = node or _first(record)
-    command = provider.forward(record.handle, where, there, here)
+    command = _installed(provider.forward(record.handle, where, there, here))
     say(f"http://127.0.0.1:{here} leads to {where}:{there} of {record.name}; Ctrl-C ends it, not the job")
-    try:
-        os.execvp(command[0], list(command))
-    except FileNotFoundError:
-        raise UserError(f"there is no {command[0]} on this machine") from None
+    return os.execvp(command[0], command)
+
+
+def _installed(command: Sequence[str]) -> list[str]:
+    if shutil.which(command[0]) is None:
+        raise UserError(
+            f"there is no {command[0]} on this machine", remedy=f"install it; it runs {shlex.join(command)}"
+        )
+    return list(command)
 
 
 def _ports(text: str) -> tuple[int, int]:

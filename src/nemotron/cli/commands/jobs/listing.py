@@ -12,8 +12,9 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.text import count, one_line
 from nemotron.cli.commands.jobs.formatting import age, numbers, print_table, progress_said, short_time, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
-from nemotron.cli.commands.jobs.output import CSV, JSON, TABLE, WIDE, YAML, facts_of, ordered, print_data, print_rows
-from nemotron.cli.commands.jobs.sweeps import sweep_json, sweep_now, sweep_row
+from nemotron.cli.commands.jobs.output import facts_of, ordered, print_rows
+from nemotron.cli.commands.jobs.sweeps import sweep_json, sweep_now, sweep_row, tagged
+from nemotron.cli.forms import CSV, JSON, TABLE, WIDE, YAML, print_data
 from nemotron.cli.text import paint
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def _row(record: JobRecord | Unreadable, store: JobStore) -> tuple[str, ...]:
     where = record.profile or record.executor
     own = " ".join(record.overrides) if record.group else ""
     retried = f"retry of {record.retry_of}" if record.retry_of else ""
-    told = record.reason or record.cause or retried or record.note
+    told = record.why or retried or record.note
     remark = _joined(tagged(record.tags), own, progress_said(record, store.folder(record.name)), told)
     return (record.name, _state(record, store), short_time(record.created), took(record), where, remark)
 
@@ -170,14 +171,9 @@ def _member_row(record: JobRecord | Unreadable, common: frozenset[str], store: J
             own,
             numbers(record.metrics),
             progress_said(record, store.folder(record.name)),
-            record.reason or record.cause,
+            record.why,
         ),
     )
-
-
-def tagged(tags: Sequence[str]) -> str:
-    """Tags before a remark."""
-    return f"[{' '.join(tags)}]" if tags else ""
 
 
 def _state(record: JobRecord, store: JobStore) -> str:

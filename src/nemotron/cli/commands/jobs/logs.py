@@ -81,16 +81,17 @@ def _closing(record: JobRecord) -> list[str]:
 def _to_its_end(store: JobStore, record: JobRecord, tail: int | None) -> tuple[JobRecord, bool]:
     """Writes the log until the job is over: its record then, and whether there was a log."""
     from nemo_runspec.records.follow import follow, log_of
+    from nemo_runspec.records.log_view import make_view
 
     log = log_of(store.folder(record.name))
     if record.handle:
         from nemotron.cli.commands.jobs.remote import follow_log
 
-        return follow_log(store, record, stdout_writer(), tail), log.exists()
+        return follow_log(store, record, make_view(), tail), log.exists()
     watch = _Watch(store, record)
     if not record.over and not log.exists():
         say(f"{record.name} is {record.state}; its log will be shown once there is one")
-    found = follow(log, stdout_writer(), watch.is_over, tail=tail)
+    found = follow(log, make_view(), watch.is_over, tail=tail)
     return watch.record, found
 
 

@@ -1,25 +1,21 @@
-"""`-o wide|yaml|csv|json` of lists of jobs, and `--sort`: one row for each job, whatever it is shown as."""
+"""Jobs in the forms of `-o`, and `--sort`: one row for each job, whatever it is shown as."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.text import one_line
-from nemotron.cli.click import Parameter, TyperOption
+from nemotron.cli.click import Parameter
 from nemotron.cli.commands.build import option
-from nemotron.cli.commands.jobs.formatting import COLOURS, print_json, seconds, short_time
+from nemotron.cli.commands.jobs.formatting import COLOURS, seconds, short_time
+from nemotron.cli.forms import CSV, WIDE, as_csv, print_data
 from nemotron.cli.tables import Cell, Styled, has_room
 from nemotron.cli.text import table, terminal_width
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore, Unreadable
-
-TABLE, WIDE, YAML, CSV, JSON = "table", "wide", "yaml", "csv", "json"
-FORMS = (WIDE, YAML, CSV, JSON)
 
 _WIDE = {
     "JOB": "name", "STATE": "state", "STARTED": "created", "TIME": "seconds", "RECIPE": "recipe", "WHERE": "profile",
@@ -37,44 +33,10 @@ METRICS = "metrics."
 """What a metric's name stands behind among the facts of a job."""
 
 
-def output_options() -> list[Parameter]:
-    """Parser parameters of `-o` and `--json`."""
-    form = TyperOption(
-        param_decls=["output", "-o", "--output"], type=str, default=None, metavar="|".join(FORMS), show_default=False,
-        help="wide: every column, and nothing cut. json is --json.", shell_complete=_complete_forms,
-    )  # fmt: skip
-    return [form, option("--json", "Machine-readable output.")]
-
-
 def sort_option() -> Parameter:
     """The parser parameter of `--sort`."""
     help_text = "By started, time, gpu-hours, name, state, recipe, profile or a metric; -KEY for the other way round."
     return option("--sort", help_text, value="KEY", complete=_complete_keys)
-
-
-def formed(call: Callable[..., int]) -> Callable[..., int]:
-    """The command function, given one of the forms as `form` in the place of the options of `output_options`."""
-
-    def chosen(output: str | None, as_json: bool, **given: Any) -> int:
-        return call(form=form_of(output, as_json), **given)
-
-    return chosen
-
-
-def form_of(output: str | None, as_json: bool) -> str:
-    """How the result is to be shown.
-
-    Raises:
-        UserError: there is no such form, or two are asked for.
-    """
-    if output is not None and output not in FORMS:
-        raise UserError(
-            f"--output: there is no form '{output}'",
-            remedy=did_you_mean(output, FORMS) or f"forms: {', '.join(FORMS)}",
-        )
-    if as_json and output not in (None, JSON):
-        raise UserError(f"--json and -o {output} exclude each other", remedy="leave one of them out")
-    return JSON if as_json else output or TABLE
 
 
 def facts_of(record: JobRecord | Unreadable, store: JobStore, *, gpus: bool = True) -> dict[str, Any]:
@@ -102,7 +64,7 @@ def facts_of(record: JobRecord | Unreadable, store: JobStore, *, gpus: bool = Tr
         "nodes": record.facts.nodes,
         "tags": " ".join(record.tags),
         "note": record.note,
-        "reason": record.reason or record.cause,
+        "reason": record.why,
         **_used(record, store, gpus=gpus),
     }
     return {**found, **{f"{METRICS}{name}": value for name, value in record.metrics.items()}}
@@ -128,29 +90,6 @@ def print_rows(rows: Sequence[Mapping[str, Any]], form: str, data: Callable[[], 
         print(as_csv(rows), end="")
     else:
         print_data(data(), form)
-
-
-def print_data(data: Any, form: str) -> None:
-    """Prints plain data as JSON or YAML."""
-    if form == JSON:
-        print_json(data)
-        return
-    import json
-
-    import yaml
-
-    plain = json.loads(json.dumps(data, default=str))
-    print(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=1_000_000), end="")
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """One line for each row below the names of all that any has, numbers in full."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(names)
-    lines.writerows([row.get(name) for name in names] for row in rows)
-    return text.getvalue()
 
 
 def wide_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -211,10 +150,6 @@ def _fact_named(key: str, rows: Sequence[Mapping[str, Any]]) -> str:
             return name
     words = [*_SPELLINGS, *(name.removeprefix(METRICS) for name in known)]
     raise UserError(f"--sort: no job has '{key}'", remedy=did_you_mean(key, words) or f"there are: {', '.join(words)}")
-
-
-def _complete_forms(_ctx: Any, _param: Any, incomplete: str) -> list[str]:
-    return [form for form in FORMS if form.startswith(incomplete)]
 
 
 def _complete_keys(_ctx: Any, _param: Any, incomplete: str) -> list[str]:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from nemo_runspec.console import is_quiet
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count, size
-from nemotron.cli.commands.jobs.formatting import print_json
 from nemotron.cli.commands.jobs.messages import say
+from nemotron.cli.forms import print_json
 from nemotron.cli.text import colour_wanted
 
 if TYPE_CHECKING:
+    from nemo_runspec.backends.capabilities import KeptFiles
     from nemo_runspec.remote.pull import Wanted
     from nemo_runspec.transport.tree import FileStore, FileTree, Pulled
 
@@ -32,26 +33,28 @@ def call(job: str, what: str | None, to: str | None, dry_run: bool, as_json: boo
     record = settled(store, find_job(store, job).name)
     kept = log_files(store, record) if what == LOGS else kept_files(store, record)
     wanted = wanted_of(store, record, kept, what or OUTPUTS)
-    trees = {each: _tree(kept.store, each) for each in wanted}
+    trees = {each: _tree(kept, each) for each in wanted}
     top = expanded(to) if to else Path.cwd() / record.name
     if dry_run:
         return _show(trees, as_json)
-    brought = {each.name: top / each.name for each in wanted}
+    folders = {each.name: top / each.name for each in wanted}
     for each, tree in trees.items():
-        _pull(kept.store, tree, brought[each.name] if tree.is_folder else top, each.name)
+        brought(kept.store, tree, folders[each.name] if tree.is_folder else top, each.name)
     if as_json:
-        print_json({name: str(folder) for name, folder in brought.items()})
+        print_json({name: str(folder) for name, folder in folders.items()})
     else:
-        print("\n".join(str(folder) for folder in brought.values()))
+        print("\n".join(str(folder) for folder in folders.values()))
     return 0
 
 
-def _tree(store: FileStore, wanted: Wanted) -> FileTree:
+def _tree(kept: KeptFiles, wanted: Wanted) -> FileTree:
     from dataclasses import replace
 
-    tree = store.listed(wanted.path)
+    from nemo_runspec.remote.pull import not_there
+
+    tree = kept.store.listed(wanted.path)
     if tree is None:
-        raise UserError(f"{wanted.name}: there is no {wanted.path} on {store.name}", remedy="it may have been moved")
+        raise not_there(kept, wanted)
     if not wanted.only:
         return tree
     return replace(tree, files=[f for f in tree.files if any(fnmatch(f.path, pattern) for pattern in wanted.only)])
@@ -74,7 +77,8 @@ def _bytes(tree: FileTree) -> int:
     return sum(file.size for file in tree.files if not file.link)
 
 
-def _pull(store: FileStore, tree: FileTree, target: Path, name: str) -> None:
+def brought(store: FileStore, tree: FileTree, target: Path, name: str) -> None:
+    """Brings files into a folder here, and says how far it is. Raises `UserError` where it cannot."""
     from nemo_runspec.transport.base import Unreachable
 
     shown = _Shown(name)

@@ -11,6 +11,7 @@ from nemotron.cli.commands.jobs.messages import say
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore
+    from nemo_runspec.records.log_view import LogView
     from nemo_runspec.records.status import JobStatus
 
 
@@ -64,11 +65,11 @@ def platform_log(record: JobRecord, write: Callable[[bytes], object]) -> None:
         more = any(piece.more for piece in pieces)
 
 
-def follow_log(store: JobStore, record: JobRecord, write: Callable[[bytes], object], tail: int | None) -> JobRecord:
+def follow_log(store: JobStore, record: JobRecord, view: LogView, tail: int | None) -> JobRecord:
     """Follows a job's log until it is over."""
     from nemo_runspec.remote.follow import Follower
 
-    return Follower(store, record, _Quiet(), write, tail=tail).run()
+    return Follower(store, record, _Quiet(), view, tail=tail).run()
 
 
 class _Quiet:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count
-from nemotron.cli.commands.jobs.formatting import print_json
 from nemotron.cli.commands.jobs.messages import say
+from nemotron.cli.commands.jobs.selector import counted
+from nemotron.cli.forms import print_json
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore, Unreadable
@@ -48,7 +49,7 @@ def call(
         key = "would_remove" if dry_run else "removed"
         print_json({"removed": [], "would_remove": [], key: names, "sweeps": sweeps})
     else:
-        what = count(len(names), "job") + (f" and {count(len(sweeps), 'sweep')}" if sweeps else "")
+        what = counted(names, [entry for entry in overview.sweeps if entry.name in sweeps])
         print("\n".join([*names, *sweeps, f"{what} {'would be ' if dry_run else ''}removed"]))
     return 2 if unasked else 0
 
@@ -200,4 +201,4 @@ def _remove_sweep(overview: Overview, name: str, force: bool) -> None:
     try:
         remove(overview.sweep_store, name, force=force)
     except OSError as error:
-        raise UserError(f"sweep '{name}' cannot be removed: {error.strerror or error}", where=error.filename) from None
+        raise UserError(f"'{name}' cannot be removed: {error.strerror or error}", where=error.filename) from None

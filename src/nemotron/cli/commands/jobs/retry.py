@@ -49,7 +49,7 @@ def _several(overview: Overview, names: Sequence[str], as_json: bool) -> int:
     """Submits each anew, and leaves it alone. What cannot be is said, and the others are; the exit code."""
     from nemo_runspec.errors import UserError
     from nemotron.cli.as_json import submission_of
-    from nemotron.cli.commands.jobs.formatting import json_text
+    from nemotron.cli.forms import json_text
 
     code = 0
     for entry in overview.meant(names):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,9 @@ def conditions() -> list[Parameter]:
         _many("states", "--state", "STATE", "Only jobs in this state; may be given again.", complete.states),
         option("--recipe", "Only jobs of this recipe, or of all below it.", value="RECIPE", complete=complete.recipes),
         option("--profile", "Only jobs on this profile.", value="PROFILE", complete=complete.profiles),
-        option("--group", "Only jobs of this sweep, or of the 'last'.", value="GROUP", complete=complete.groups),
+        option(
+            "--group", "Only jobs of this sweep or pipeline, or of the 'last'.", value="GROUP", complete=complete.groups
+        ),
         _many("tags", "--tag", "TAG", "Only jobs with this tag; of several, with all of them.", tags),
         option("--since", "Only jobs recorded within this time, such as 2h or 3d.", value="TIME"),
         option("--older-than", "Only jobs in their state for longer, such as 30d.", value="TIME"),
@@ -121,14 +124,19 @@ def asked(overview: Overview, names: Sequence[str], verb: str, *, sure: bool) ->
     meant = overview.meant(names)
     jobs, sweeps = overview.with_members(meant), [entry for entry in meant if entry.is_sweep]
     live = [entry for entry in jobs if not entry.over] or jobs
-    also = f" and {count(len(sweeps), 'sweep')}" if sweeps else ""
-    told = f"{verb} {count(len(live), 'job')}{also}{gpus_said(overview.job_store, live)}"
+    told = f"{verb} {counted(live, sweeps)}{gpus_said(overview.job_store, live)}"
     return confirmed(
         f"{told}: {_named([*(entry.name for entry in sweeps), *(entry.name for entry in live)])}?",
         yes=sure,
         what=f"this would {told}, and there is no terminal to ask in",
         remedy="add -y, or name the jobs; nemotron jobs list with the same conditions shows them",
     )
+
+
+def counted(jobs: Sized, groups: Iterable[Entry]) -> str:
+    """`3 jobs and 1 sweep and 1 pipeline`."""
+    nouns = Counter(entry.noun for entry in groups)
+    return " and ".join([count(len(jobs), "job"), *(count(number, noun) for noun, number in sorted(nouns.items()))])
 
 
 def gpus_said(store: JobStore, entries: Sequence[Entry]) -> str:
@@ -150,12 +158,14 @@ def selecting(call: Callable[..., int]) -> Callable[..., int]:
 
 
 def group_of(overview: Overview, word: str | None) -> str | None:
-    """The sweep that `--group` names. Raises `UserError` where `last` is none."""
+    """The sweep or pipeline that `--group` names. Raises `UserError` where `last` is none."""
     if word != "last" or not overview.everything:
         return word
     entry = overview.one(word)
     if not entry.is_sweep:
-        raise UserError(f"the newest is the job '{entry.name}', and no sweep", remedy="nemotron jobs list names them")
+        raise UserError(
+            f"the newest is the job '{entry.name}', and no sweep or pipeline", remedy="nemotron jobs list names them"
+        )
     return entry.name
 
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.diagnosis.display import rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.on_end import told_of
+from nemo_runspec.records.unregistered import LATER, is_unregistered
 from nemo_runspec.regular import NotRegular, read_regular
 from nemo_runspec.text import clean, count, one_line
 from nemotron.cli.commands.jobs.formatting import age, coloured, local_time, numbers, progress_said, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
-from nemotron.cli.commands.jobs.output import TABLE, facts_of, print_rows
+from nemotron.cli.commands.jobs.output import facts_of, print_rows
+from nemotron.cli.forms import TABLE
 from nemotron.cli.text import paint, table
 
 if TYPE_CHECKING:
@@ -40,13 +42,15 @@ def call(job: str, sort: str | None, script: bool, form: str) -> int:
 
             if script:
                 raise UserError(
-                    f"--script belongs to a job, and '{found.name}' is a sweep",
+                    f"--script belongs to a job, and '{found.name}' is a {found.noun}",
                     remedy=f"name one of its jobs: nemotron jobs list --group {found.name}",
                 )
+            if sort is not None and found.noun != "sweep":
+                raise _no_sweep(found.name)
             return print_group(found.name, sort=sort, form=form)
         job = found.name
     if sort is not None:
-        raise UserError(f"--sort belongs to a sweep, and '{job}' is none", remedy="leave --sort out")
+        raise _no_sweep(job)
     record = store.get(job)
     if script:
         return _print_scripts(store.folder(record.name))
@@ -64,6 +68,21 @@ def call(job: str, sort: str | None, script: bool, form: str) -> int:
     return 0
 
 
+def _no_sweep(name: str) -> UserError:
+    return UserError(f"--sort belongs to a sweep, and '{name}' is none", remedy="leave --sort out")
+
+
+def _kind_of(group: str | None) -> str:
+    """`sweep` or `pipeline`: what a job belongs to."""
+    from nemo_runspec.sweeps.store import SweepStore
+
+    store = SweepStore()
+    try:
+        return store.read(group).kind if group and group in store.names() else "sweep"
+    except UserError:
+        return "sweep"
+
+
 def _what(record: JobRecord) -> list[tuple[str, str]]:
     config = f", config {record.config}" if record.config else ""
     where = f"profile {record.profile}" if record.profile else "this machine"
@@ -73,7 +92,7 @@ def _what(record: JobRecord) -> list[tuple[str, str]]:
         ("tags", ", ".join(record.tags)),
         ("where", f"{where} ({record.executor}, {record.mode}), from {record.user}@{record.host}:{record.cwd}"),
         ("command", shlex.join(record.argv)),
-        ("sweep", record.group or ""),
+        (_kind_of(record.group), record.group or ""),
         ("overrides", shlex.join(record.overrides)),
         ("retry of", record.retry_of or ""),
         ("needs", ", ".join(record.relations.needs)),
@@ -131,6 +150,7 @@ def _how_it_goes(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
         *end,
         (word, record.reason or record.cause),
         *rows_of(record.diagnosis),
+        ("registering", f"{LATER} {record.name}" if is_unregistered(record) else ""),
         ("time", took(record)),
         ("on_end", told_of(folder)),
         ("progress", progress_said(record, folder)),
@@ -142,6 +162,7 @@ def _how_it_goes(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
 
 def _wandb(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
     """Its run on W&B: where it can be seen, or how it gets there."""
+    from nemo_runspec.records.unregistered import LATER
     from nemo_runspec.records.wandb import run_of
 
     run = run_of(record, folder)
@@ -151,7 +172,18 @@ def _wandb(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
     where = run.get("url") or f"run {id}"
     offline = f"; send it where the job ran: wandb sync {record.job_dir or folder}/wandb/offline-run-*-{id}"
     note = ", ".join(filter(None, (state, why)))
-    return [("W&B", f"{where}{f' ({note})' if note else ''}{offline if state == 'offline' else ''}")]
+    lost = run.get("unregistered", "")
+    return [
+        ("W&B", f"{where}{f' ({note})' if note else ''}{offline if state == 'offline' else ''}"),
+        ("registered", _registered(run)),
+        ("warning", f"not all that it made is registered at W&B ({lost}): {LATER} {record.name}" if lost else ""),
+    ]
+
+
+def _registered(run: Mapping[str, str]) -> str:
+    """What its run has registered; of one that is kept where it ran, what will be."""
+    names = run.get("artifacts", "")
+    return f"{names}, once its run is sent" if names and run.get("state") == "offline" else names
 
 
 def _attempts(record: JobRecord) -> list[tuple[str, str]]:
@@ -173,9 +205,31 @@ def _files(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
     from nemo_runspec.records.follow import log_of
 
     log = log_of(folder)
-    outputs = [(f"input {name}", path) for name, path in record.inputs.items()]
-    outputs += [(f"output {name}", path) for name, path in record.outputs.items()]
+    named = _is_numbered_by_wandb(folder)
+    outputs = [(f"input {name}", path if named else _of_store(path)) for name, path in record.inputs.items()]
+    outputs += [(f"output {name}", path if named else _of_store(path)) for name, path in record.outputs.items()]
     return [("files", str(folder)), ("log", str(log) if log.exists() else ""), *outputs]
+
+
+def _is_numbered_by_wandb(folder: Path) -> bool:
+    """Whether a job's versions have other numbers than those of the store, by its plan."""
+    from nemo_runspec.artifacts.wandb import BACKEND
+    from nemo_runspec.regular import read_json
+
+    try:
+        plan = read_json(folder / "plan.json")
+        said = plan["sources"]["run.artifacts.backend"]["layer"] != "default"
+        return bool(said and plan["run"]["artifacts"]["backend"] == BACKEND)
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+def _of_store(path: str) -> str:
+    """A path, behind the artifact and version that lie there, where this machine sees their manifest."""
+    from nemo_runspec.artifacts.versions import of_path
+
+    known = of_path(path)
+    return f"{known.get('name')}:v{known['version']}  {path}" if "version" in known else path
 
 
 def _package(package: Mapping[str, Any]) -> str:

@@ -9,21 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.formatting import (
-    ago,
-    json_text,
-    local_time,
-    print_table,
-    progress_said,
-    table_lines,
-    took,
-)
+from nemotron.cli.commands.jobs.formatting import ago, local_time, print_table, progress_said, table_lines, took
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.messages import said_when_slow, say
-from nemotron.cli.commands.jobs.output import CSV, JSON, TABLE, WIDE, facts_of, ordered, print_rows
+from nemotron.cli.commands.jobs.output import facts_of, ordered, print_rows
 from nemotron.cli.commands.jobs.selector import Conditions, words_of
 from nemotron.cli.commands.jobs.watch import Look
 from nemotron.cli.commands.jobs.watch import watch as watch_until_over
+from nemotron.cli.forms import CSV, JSON, TABLE, WIDE, json_text
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore
@@ -77,6 +70,9 @@ def call(jobs: Sequence[str], wanted: Conditions, watch: bool, sort: str | None,
     return NOT_ASKED if stale and not any(seen for _, seen in found) else 0
 
 
+_NONE = "No job is under way."
+
+
 def _print(store: JobStore, found: Sequence[Found], stale: Mapping[str, Stale], sort: str | None, form: str) -> None:
     facts: Sequence[Mapping[str, Any]] = []
     if sort or form in (WIDE, CSV):
@@ -85,7 +81,7 @@ def _print(store: JobStore, found: Sequence[Found], stale: Mapping[str, Stale], 
         by_name = {record.name: (record, seen) for record, seen in found}
         found = [by_name[row["name"]] for row in facts]
     if not found and form in (TABLE, WIDE):
-        print("No job is under way.")
+        print(_NONE)
     elif form == TABLE:
         rows = [_row(store, record, seen, stale.get(record.name)) for record, seen in found]
         print_table(_HEAD, rows, [record.state for record, _ in found], _SPARE)
@@ -103,6 +99,9 @@ def _watch(store: JobStore, words: Sequence[str], wanted: Conditions, form: str)
     if form not in (TABLE, JSON):
         raise UserError(f"--watch shows a table, or lines of JSON, and no {form}", remedy="leave one of them out")
     names = [] if words or not wanted.empty else [record.name for record in _meant(store, words, wanted)]
+    if not (names or words) and wanted.empty:
+        say(_NONE)
+        return 0
 
     def look() -> Look:
         troubles: list[str] = []
@@ -202,7 +201,7 @@ def _row(store: JobStore, record: JobRecord, seen: JobStatus | None, stale: Stal
 
 def _why(record: JobRecord, facts: JobFacts) -> str:
     """Why it failed, or waits: whether for too long, how many of its replicas do not any more, what for."""
-    why = str(record.diagnosis.get("what") or record.reason or record.cause)
+    why = record.why
     if record.over or record.state == "running":
         return why
     waiting = (facts.overdue, facts.replicas, facts.waiting or why)

@@ -69,9 +69,9 @@ def sweep_row(found: SweepNow) -> tuple[str, ...]:
         found.name,
         found.status.state,
         short_time(found.created),
-        count(sum(found.runs.values()), "run"),
+        count(sum(found.runs.values()), found.sweep.run_noun if found.sweep else "run"),
         where,
-        _remark(found),
+        _joined(tagged(found.sweep.tags), _remark(found), found.sweep.note) if found.sweep else _remark(found),
     )
 
 
@@ -87,10 +87,10 @@ def sweep_json(found: SweepNow) -> dict[str, Any]:
     sweep, status = found.sweep, found.status
     known: dict[str, Any] = {"problem": found.problem} if found.problem else {}
     if sweep:
-        names = ("recipe", "profile", "executor", "sweeper", "ended", "cause")
-        known = {"argv": list(sweep.argv), **{name: getattr(sweep, name) for name in names}}
+        names = ("recipe", "profile", "executor", "sweeper", "ended", "cause", "note")
+        known = {"argv": list(sweep.argv), "tags": list(sweep.tags), **{name: getattr(sweep, name) for name in names}}
     return {
-        "kind": "sweep",
+        "kind": sweep.kind if sweep else "sweep",
         "name": found.name,
         "state": status.state,
         "reason": status.reason,
@@ -124,6 +124,11 @@ def _remark(found: SweepNow) -> str:
         return _joined(in_words(found.runs), reason)
     left_out = NOT_RUN if found.status.state == "lost" else ""  # the reason counts them
     return _joined(reason, in_words({state: number for state, number in found.runs.items() if state != left_out}))
+
+
+def tagged(tags: Sequence[str]) -> str:
+    """Tags before a remark."""
+    return f"[{' '.join(tags)}]" if tags else ""
 
 
 def _joined(*texts: str) -> str:

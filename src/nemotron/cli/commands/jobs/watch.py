@@ -120,12 +120,12 @@ class _Lines:
 
 
 def _state(record: JobRecord) -> tuple[str, str]:
-    return record.state, record.reason or record.cause
+    return record.state, record.why
 
 
 def _line(record: JobRecord) -> str:
     from nemo_runspec.records.record import code_and_why
 
     code = record.exit_code if record.over else None
-    why = one_line(code_and_why(code or None, record.reason or record.cause))
+    why = one_line(code_and_why(code or None, record.why))
     return f"{datetime.now():%Y-%m-%d %H:%M:%S}  {record.name}: {coloured(record.state, record.state)}{why}"

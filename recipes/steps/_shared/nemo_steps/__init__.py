@@ -1,0 +1,1 @@
+"""What the runners of steps share; it travels in the job bundle, importable as `nemo_steps`."""

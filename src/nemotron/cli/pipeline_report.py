@@ -1,0 +1,88 @@
+"""A pipeline's run as it is: its steps, the job of each, and how to go on where one has failed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from typing import Any
+
+from nemo_runspec.source import display_path
+from nemo_runspec.sweeps.model import Member, Sweep
+from nemo_runspec.sweeps.status import Status
+from nemo_runspec.text import clean, one_line
+from nemotron.cli.commands.jobs.formatting import COLOURS, took
+from nemotron.cli.tables import Styled
+from nemotron.cli.text import paint, table
+
+_REUSED = "made before"
+
+
+def stage_lines(sweep: Sweep) -> list[str]:
+    """The steps, a line each, and what there is to say of those that failed."""
+    head = [Styled(text, "bold") for text in ("#", "STEP", "STATE", "TIME", "JOB")]
+    rows = [_row(member) for member in sweep.members]
+    return [*table([head, *rows], indent=""), *_failures(sweep)]
+
+
+def as_json(sweep: Sweep, status: Status) -> dict[str, Any]:
+    """As `-o json` shows it."""
+    return {
+        "kind": "pipeline",
+        "group": sweep.group,
+        "pipeline": sweep.recipe,
+        "state": status.state,
+        "reason": status.reason,
+        "exit_code": status.exit_code,
+        "over": status.over,
+        "argv": list(sweep.argv),
+        "created": sweep.created,
+        "ended": sweep.ended,
+        "tags": list(sweep.tags),
+        "note": sweep.note,
+        "steps": [_as_json(member) for member in sweep.members],
+    }
+
+
+def stages_as_csv(sweep: Sweep) -> str:
+    """A line for each step."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(("index", "step", "job", "state", "exit_code", "seconds", "reused"))
+    for m in sweep.members:
+        seconds = m.record.elapsed if m.record else None
+        lines.writerow((m.index, m.step, m.name, m.state, m.code, seconds, "yes" if m.reused else ""))
+    return text.getvalue()
+
+
+def _row(member: Member) -> list[Any]:
+    state = _REUSED if member.reused else member.state
+    job = member.name if member.started or member.reused else ""
+    time = took(member.record) if member.record and not member.reused else ""
+    return [str(member.index), member.step, Styled(state, COLOURS.get(state, "dim")), time, job]
+
+
+def _as_json(member: Member) -> dict[str, Any]:
+    return {
+        "index": member.index,
+        "step": member.step,
+        "job": member.name,
+        "state": member.state,
+        "exit_code": member.code,
+        "elapsed": member.record.elapsed if member.record else None,
+        "reused": member.reused,
+        "outputs": dict(member.record.outputs) if member.record else {},
+    }
+
+
+def _failures(sweep: Sweep) -> list[str]:
+    lines = []
+    for member in sweep.members:
+        if member.state in ("failed", "lost"):
+            cause = one_line(member.cause).partition("\n")[0]
+            lines.append(paint(f"  {member.step} {member.state}: {clean(cause)}", "red"))
+            if member.log.exists():
+                lines.append(f"     log: {display_path(member.log)}")
+    if lines:
+        lines.append(f"  go on from there: {shlex.join(['nemotron', *sweep.argv[1:]])}")
+    return lines

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, AnyStr, TypeVar
 
 import pytest
@@ -53,6 +54,15 @@ def until(
             return seen
         assert not late, f"{what} never came: after {seconds:g} s it is still {seen!r}"
         time.sleep(PAUSE)
+
+
+def open_gate(job_dir: Path, name: str = "go") -> None:
+    """Makes the file that a job waits for, in its directory, as soon as that is there.
+
+    A pod makes its job's directory itself, and its platform says that it runs before it has.
+    """
+    until(job_dir.is_dir, f"the job's directory {job_dir}")
+    (job_dir / name).touch()
 
 
 def line_of(stream: IO[AnyStr] | None, seconds: float = LONG) -> AnyStr:

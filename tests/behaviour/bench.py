@@ -14,7 +14,7 @@ from typing import Any
 
 import warm
 from support import Outcome, Project
-from waiting import LONG, until
+from waiting import LONG, open_gate, until
 
 from behaviour.rigs import Rig, Setting
 
@@ -173,7 +173,7 @@ class Bench:
         """Lets a job go on that waits for it, as soon as it does."""
         folder = self.setting.job_dir(self.folder(name))
         until((folder / "waits").exists, f"{name} at its word", seconds=300)
-        (folder / "go").touch()
+        open_gate(folder)
 
     def leftovers(self, name: str) -> list[str]:
         """What of a job is still there, once it has had its time to go."""

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from signal_moments import SIGNALS, Moment
-from waiting import until
+from waiting import open_gate, until
 
 from behaviour.bench import Bench, finish
 from behaviour.rigs import CANARY
@@ -147,7 +147,7 @@ class Storm:
         name, there, began = self._submit(), None, time.time()
         there = self._there(name)
         until(lambda: any(word == "begun" for _, word in counted(there)), "a quiet begin", seconds=300)
-        (there / "go").touch()
+        open_gate(there)
         assert self._bench.wait(name) == 0
         return max(0.2, counted(there)[0][0] - began)
 
@@ -181,7 +181,7 @@ class Storm:
         for word, at in sorted(plan + go, key=lambda pair: pair[1]):
             time.sleep(max(0.0, at - time.time()))
             if word == "go":
-                (there / "go").touch()
+                open_gate(there)
                 continue
             act = Act(word, time.time())
             seen.acts.append(act)
@@ -219,7 +219,7 @@ class Storm:
                 looked = time.time()
             time.sleep(0.05)
         if there.is_dir():
-            (there / "go").touch()
+            open_gate(there)
 
     def _is_over(self, name: str) -> bool:
         self._bench.nemotron("jobs", "status", name, "--json")

@@ -8,7 +8,7 @@ import re
 import pytest
 from support import HEADER, start
 from terminals import in_terminal
-from waiting import line_of, until
+from waiting import line_of, open_gate, until
 
 from nemo_runspec.records import JobStore
 
@@ -38,7 +38,7 @@ def job(project, nemotron_process):
     name = nemotron_process("toy", "--batch", "laptop").succeeds().out.strip()
     has_written(project, name)
     yield name
-    (project.state / "jobs" / name / "go").touch()
+    open_gate(project.state / "jobs" / name)
     nemotron_process("jobs", "wait", name)
 
 
@@ -60,7 +60,7 @@ def test_what_nobody_says_stays_blank(project, nemotron_process):
     name = nemotron_process("run", "./train.py", "--batch", "laptop").succeeds().out.strip()
     has_written(project, name)
     told = nemotron_process("jobs", "status", name).out
-    (project.state / "jobs" / name / "go").touch()
+    open_gate(project.state / "jobs" / name)
     assert "loss 1" in told
     assert "step" not in told and "left" not in told
     nemotron_process("jobs", "wait", name)
@@ -71,7 +71,7 @@ def test_what_nobody_says_stays_blank(project, nemotron_process):
 def test_a_watch_through_a_pipe_is_a_line_per_change(project, job, words):
     watching = start(project, "jobs", "status", "--watch", *words)
     assert f"{job}: running" in line_of(watching.stdout)
-    (project.state / "jobs" / job / "go").touch()
+    open_gate(project.state / "jobs" / job)
     rest, _ = watching.communicate(timeout=120)
     assert f"{job}: failed, exit code 5" in rest
     assert rest.count("\n") == 1
@@ -81,7 +81,7 @@ def test_a_watch_through_a_pipe_is_a_line_per_change(project, job, words):
 def test_a_watch_in_json(project, job):
     watching = start(project, "jobs", "status", "--watch", "--json", job)
     first = json.loads(line_of(watching.stdout))
-    (project.state / "jobs" / job / "go").touch()
+    open_gate(project.state / "jobs" / job)
     last = json.loads(watching.communicate(timeout=120)[0])
     assert (first["state"], first["progress"]["step"], last["state"]) == ("running", 30, "failed")
 
@@ -90,7 +90,7 @@ def test_a_watch_in_json(project, job):
 def test_a_watch_on_a_terminal_renews_itself(project, job, columns):
     def end_it(shown):
         if "running" in shown:
-            (project.state / "jobs" / job / "go").touch()
+            open_gate(project.state / "jobs" / job)
 
     terminal = {"COLUMNS": columns, "LINES": "24", "TERM": "xterm"}
     shown, code = in_terminal(project, "jobs", "status", "--watch", job, look=end_it, **terminal)

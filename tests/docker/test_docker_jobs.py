@@ -13,7 +13,7 @@ import support
 from job_scripts import kill
 from lab_docker import BASE, WITH_ENTRYPOINT, WITHOUT_BASH, Engine, needs_docker
 from support import Outcome, Project
-from waiting import until
+from waiting import open_gate, until
 
 pytestmark = needs_docker
 
@@ -195,7 +195,7 @@ def test_a_secret_reaches_the_job_and_nothing_else(box, docker_engine):
     container = until(lambda: _running(docker_engine))
     known = json.dumps(docker_engine.client().inspect_container(container))
     (folder,) = (box.state / "jobs").glob("main-*")
-    (folder / "go").touch()
+    open_gate(folder)
     out, err = child.communicate(timeout=120)
     assert child.returncode == 0, err
     import hashlib

@@ -14,7 +14,7 @@ import support
 from job_scripts import kill
 from lab_docker import Engine, needs_docker
 from support import Project
-from waiting import line_of, until
+from waiting import line_of, open_gate, until
 
 from nemo_runspec.backends.docker.log_tail import OURS
 
@@ -73,7 +73,7 @@ def let_it_end(box: Project, engine: Engine) -> None:
     """Some lines later its container ends by itself."""
     at_kill = log_of(box)
     until(lambda: len(said_in(engine)) > len(at_kill) + 200)
-    (folder_of(box) / "go").touch()
+    open_gate(folder_of(box))
     until(lambda: [c["State"] for c in engine.containers()] == ["exited"])
 
 
@@ -125,7 +125,7 @@ def test_followed_from_before_its_end(box, docker_engine):
     assert "what it prints is added to its log when it has ended" in line_of(child.stderr)
     at_kill = len(log_of(box))
     until(lambda: len(said_in(docker_engine)) > at_kill + 200)
-    (folder_of(box) / "go").touch()
+    open_gate(folder_of(box))
     out, err = child.communicate(timeout=120)
     assert child.returncode == 0, err
     assert out.encode() == log_of(box) == whole(last_number(log_of(box)))
@@ -185,7 +185,7 @@ def test_a_log_that_the_engine_has_rotated_says_so(box, docker_engine):
     at_kill = last_number(log_of(box)[: log_of(box).rindex(b"\n")])
     # The engine keeps some twenty lines: any of the later ones will do.
     until(lambda: max(map(int, re.findall(rb"line (\d+) \n", said_in(docker_engine))), default=0) > at_kill + 300)
-    (folder_of(box) / "go").touch()
+    open_gate(folder_of(box))
     assert support.process(box, "jobs", "wait", "last").code == 3
     lines = log_of(box).decode().splitlines()
     assert [line for line in lines if line.startswith(OURS)] == [line for line in lines if "may be missing" in line]
@@ -197,7 +197,7 @@ def test_a_log_that_went_elsewhere_says_so(box, docker_engine):
     profile(box, 'additional_kwargs = { log_config = { Type = "none" } }')
     left_alone(box)
     before = log_of(box)
-    (folder_of(box) / "go").touch()
+    open_gate(folder_of(box))
     assert support.process(box, "jobs", "wait", "last").code == 3
     (line,) = log_of(box).removeprefix(before).decode().splitlines()
     assert "log driver keeps nothing" in line
@@ -239,7 +239,7 @@ def test_rm_never_removes_a_running_container(box, docker_engine):
     (folder_of(box) / "record.json").write_text(json.dumps(known))
     support.process(box, "jobs", "rm", name).refuses("is running", "nothing was removed", "jobs cancel")
     assert [container["State"] for container in docker_engine.containers()] == ["running"]
-    (folder_of(box) / "go").touch()
+    open_gate(folder_of(box))
     until(lambda: [c["State"] for c in docker_engine.containers()] == ["exited"])
     support.process(box, "jobs", "rm", name).succeeds()
     assert docker_engine.containers() == []

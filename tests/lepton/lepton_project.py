@@ -10,6 +10,7 @@ from typing import Any
 
 from labs.lepton.lab import LeptonLab
 from support import Outcome, Project, make_project, process, start
+from waiting import open_gate
 
 ENV = """\
 [one]
@@ -72,7 +73,7 @@ class Site:
 
     def opened(self, name: str, gate: str = "go") -> None:
         """Makes the file that a job waits for."""
-        (self.lab.volumes["lustre"] / "run" / "jobs" / name / gate).touch()
+        open_gate(self.lab.volumes["lustre"] / "run" / "jobs" / name, gate)
 
     def record(self, name: str) -> dict[str, Any]:
         """A job as it is on record, nobody asked."""

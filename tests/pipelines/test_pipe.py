@@ -11,7 +11,7 @@ from textwrap import indent
 import pytest
 from support import Outcome, Project, finish, process, start
 from toy_steps import write_steps
-from waiting import until
+from waiting import open_gate, until
 
 STEPS = ("toy/fetch", "toy/clean", "toy/count")
 FETCH_CONFIG = "run: {rows: {artifact: toy-rows}}\noutput_dir: ${run.output_dir}\ncode: 0\nrows: 12\nheld: false\n"
@@ -131,7 +131,7 @@ def test_detached_it_goes_on_by_itself_and_jobs_shows_it_as_one(steps):
     pipe(steps, *STEPS, "--batch", "laptop").refuses("toy/fetch:", "makes the same now", group)
     listed = process(steps, "jobs", "list", "--tag", "mine").succeeds().out
     assert group in listed
-    (steps.state / "jobs" / held / "go").touch()
+    open_gate(steps.state / "jobs" / held)
     assert process(steps, "jobs", "wait", group).code == 0
     assert shown(steps, group)["state"] == "succeeded"
 

@@ -8,6 +8,7 @@ import pytest
 from labs.slurm.fixtures import needs_slurm
 from skewed_clock import OFFSETS, set_off
 from slurm_project import Cluster
+from waiting import open_gate
 
 pytestmark = needs_slurm
 
@@ -60,7 +61,7 @@ def test_one_machine_submits_and_another_asks(cluster: Cluster, tmp_path: Path, 
     row = row_of(cluster, name, other)
     assert row[1] == "running"
     assert 0 <= seconds_in(row[3]) < 600, row
-    (cluster.remote(name) / "go").touch()
+    open_gate(cluster.remote(name))
     assert cluster.nemotron("jobs", "wait", name, **other).code == 0
     record = cluster.show(name)
     assert (record["state"], 0 <= record["elapsed"] < 600) == ("succeeded", True)

@@ -9,6 +9,7 @@ from labs.slurm.fixtures import needs_slurm
 from macos import client_variables
 from slurm_project import Cluster
 from support import make_repository
+from waiting import open_gate
 
 HELD = """\
 import os, time, helper
@@ -35,7 +36,7 @@ def test_on_a_cluster_over_ssh(cluster: Cluster, macos: dict[str, str]):
     words = ("run", script, "run.env.packager=git")
     name = cluster.nemotron(*words, "--batch", "there").succeeds().out.strip()
     cluster.log_has(name, "hello packed")
-    (cluster.remote(name) / "go").touch()
+    open_gate(cluster.remote(name))
     assert cluster.nemotron("jobs", "wait", name).code == 3
     assert "exit code 3" in cluster.nemotron("jobs", "diagnose", name).out
     cluster.nemotron("jobs", "pull", name, "train.yaml").succeeds()

@@ -7,7 +7,7 @@ from input_recipes import jobs_of, write_recipes
 from labs.slurm.fixtures import needs_slurm
 from slurm_project import Cluster
 from support import finish
-from waiting import until
+from waiting import open_gate, until
 
 pytestmark = needs_slurm
 
@@ -36,7 +36,7 @@ def test_a_missing_input_is_made_by_a_job_before(site: Cluster):
     # Asked for once more while it is being made, nothing is made twice.
     again = read(site, "--batch", "there", "-c", "held").succeeds()
     assert f"{maker} makes it" in again.err
-    (site.remote(maker) / "go").touch()
+    open_gate(site.remote(maker))
     for each in (name, again.out.strip()):
         assert site.until(each, lambda record: record["over"])["state"] == "succeeded"
         assert f"read: made by {maker}" in "\n".join(site.logs(each))
@@ -154,7 +154,7 @@ def test_what_another_job_reads_too_outlives_a_sweep(site: Cluster):
     other = read(site, "--batch", "here", "-c", "held").succeeds().out.strip()
     site.nemotron("jobs", "cancel", group, "--grace", "1").succeeds()
     assert {site.status(each)["state"] for each in names} == {"cancelled"}
-    (site.remote(maker) / "go").touch()
+    open_gate(site.remote(maker))
     assert site.until(other, lambda record: record["over"])["state"] == "succeeded"
 
 

@@ -6,7 +6,7 @@ import pytest
 from labs.slurm.fixtures import needs_slurm
 from slurm_project import Cluster
 from toy_steps import write_steps
-from waiting import until
+from waiting import open_gate, until
 
 pytestmark = needs_slurm
 STEPS = ("toy/fetch", "toy/clean", "toy/count")
@@ -42,7 +42,7 @@ def test_slurm_orders_the_steps(site: Cluster):
     assert all(line.startswith("afterok:") and "PENDING" in line for line in waiting.values()), waiting
     # The same is not submitted twice while it goes on.
     pipe(site, "--batch").refuses("makes the same now", group)
-    (site.remote(first["job"]) / "go").touch()
+    open_gate(site.remote(first["job"]))
     found = ended(site, group)
     assert (found["state"], found["exit_code"]) == ("succeeded", 0)
     assert "counted 4" in "\n".join(site.logs(third["job"]))
@@ -97,13 +97,13 @@ def test_when_the_client_is_killed_while_it_submits_a_rerun_makes_nothing_twice(
     again = site.nemotron(*words)
     if again.code == 2:  # its first step was submitted, or may have been
         again.refuses(f"toy/fetch: {first} makes the same now", group)
-        (site.remote(first) / "go").touch()
+        open_gate(site.remote(first))
         site.nemotron("jobs", "wait", group)
         assert site.until(first, lambda record: record["over"])["state"] in ("succeeded", "lost", "failed")
         again = site.nemotron(*words)
     group = again.succeeds().out.strip() or group
     found = shown(site, group)["steps"]
-    (site.remote(found[0]["job"]) / "go").touch()
+    open_gate(site.remote(found[0]["job"]))
     assert ended(site, group)["state"] == "succeeded"
     for job in (each["job"] for each in shown(site, group)["steps"]):
         asked = ("sacct", "--noheader", "--allocations", "--parsable2", f"--name={job}", "--format=State")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labs.slurm.fixtures import needs_slurm
+from waiting import open_gate
 
 pytestmark = needs_slurm
 
@@ -32,7 +33,7 @@ def test_progress_comes_with_the_state(cluster):
     finally:
         cluster.lab.start_ssh()
     for name in names:
-        (cluster.remote(name) / "go").touch()
+        open_gate(cluster.remote(name))
     assert cluster.nemotron("jobs", "wait", *names).code == 0
     assert "progress" not in cluster.show(names[0])
 
@@ -40,7 +41,7 @@ def test_progress_comes_with_the_state(cluster):
 def test_a_watch_of_a_clusters_job_ends_with_its_exit_code(cluster):
     name = cluster.batch(TRAINS + "    raise SystemExit(3)\n")
     watching = cluster.started("jobs", "status", "--watch", name)
-    (cluster.remote(name) / "go").touch()
+    open_gate(cluster.remote(name))
     out, _ = watching.communicate(timeout=300)
     assert watching.returncode == 3
     assert f"{name}: failed, exit code 3" in out

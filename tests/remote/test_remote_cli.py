@@ -9,7 +9,7 @@ from pathlib import Path
 from labs.slurm.fixtures import needs_slurm
 from slurm_project import Cluster, Reader, ranks
 from support import finish, make_repository
-from waiting import line_of, until
+from waiting import line_of, open_gate, until
 
 from nemo_runspec.digests import digest_of_text
 from nemo_runspec.script.programs import SLURM_PROGRAMS, program_text
@@ -52,7 +52,7 @@ def test_attached_on_two_nodes(cluster):
     seen, told = Reader(process.stdout), Reader(process.stderr)
     told.tells(r"nemotron: (queued \(\d+\)|running on n\[1-2\])")
     name = cluster.newest()
-    (cluster.remote(name) / "go").touch()
+    open_gate(cluster.remote(name))
     assert process.wait(300) == 7, told.lines
     lines = ranks(seen.all())
     assert len(lines) == 600
@@ -80,7 +80,7 @@ def test_detached_and_looked_at_from_elsewhere(cluster):
     waiting = cluster.started("jobs", "wait", name)
     remote = cluster.remote(name)
     assert_scripts_are_the_same(cluster, name, remote)
-    (remote / "go").touch()
+    open_gate(remote)
     followed = finish(following)
     assert (followed.code, followed.out, finish(waiting).code) == (0, "the last line\n", 3)
 
@@ -182,7 +182,7 @@ def test_from_the_login_node(cluster):
     before = cluster.lab.sshd.connections()
     name = cluster.batch(HELD, profile="here")
     cluster.log_has(name, "ready")
-    (cluster.remote(name) / "go").touch()
+    open_gate(cluster.remote(name))
     assert cluster.nemotron("jobs", "wait", name).code == 3
     lines = until(lambda: cluster.logs(name), "both lines", lambda lines: len(lines) == 2)
     assert lines[1] == "the last line"

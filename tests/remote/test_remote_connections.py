@@ -14,7 +14,7 @@ import pytest
 from labs.slurm.fixtures import needs_slurm
 from slurm_project import Cluster, Reader, ranks
 from support import finish
-from waiting import LONG, PATIENT_CLIENT, until
+from waiting import LONG, PATIENT_CLIENT, open_gate, until
 
 pytestmark = needs_slurm
 
@@ -56,7 +56,7 @@ def test_dropped_connections(cluster):
     seen.has("line 199")
     ((_, name, state),) = cluster.queued()
     assert state == "RUNNING"
-    (cluster.remote(name) / "go").touch()
+    open_gate(cluster.remote(name))
     expected = [*(f"line {number}" for number in range(200)), "the end"]
     assert (process.wait(300), seen.all()) == (0, expected)
     assert cluster.logs(name) == expected

@@ -13,7 +13,7 @@ from absence_suite import later
 from labs.slurm.fixtures import needs_slurm
 from slurm_project import Cluster
 from support import Outcome, Project
-from waiting import until
+from waiting import open_gate, until
 
 pytestmark = needs_slurm
 
@@ -86,7 +86,7 @@ def test_what_slurm_does_not_know_for_a_moment(site: Site, running: str):
     site.denied.unlink()
     before = site.record(running)["states"]
     assert site.state(running) == "running"
-    (site.cluster.remote(running) / "go").touch()
+    open_gate(site.cluster.remote(running))
     assert site.nemotron("jobs", "wait", running).code == 3
     assert site.record(running)["states"][: len(before)] == before
 

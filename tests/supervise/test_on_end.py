@@ -8,7 +8,7 @@ import signal
 
 import pytest
 from support import HEADER
-from waiting import until
+from waiting import open_gate, until
 
 NOTES = 'echo "$NEMOTRON_JOB $NEMOTRON_STATE [$NEMOTRON_EXIT_CODE] $NEMOTRON_PROFILE $NEMOTRON_TAGS" >> {log}'
 PROFILE = "\n[told]\non_end = {command}\n"
@@ -56,7 +56,7 @@ def test_whoever_finds_a_dead_supervisors_job_ended_runs_it(told, project, nemot
     project.recipe("waits", body=WAITS)
     name = nemotron_process("waits", "--batch", "told").out.strip()
     record = until(lambda: shown(nemotron_process, name), good=lambda seen: seen["state"] == "running")
-    (project.state / "jobs" / name / "go").touch()
+    open_gate(project.state / "jobs" / name)
     os.kill(record["launcher"]["pid"], signal.SIGKILL)
     state = nemotron_process("jobs", "wait", name)
     ends = told()

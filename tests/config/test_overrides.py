@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from datetime import date
 
@@ -148,6 +149,15 @@ def test_a_sweep_is_several_plans(project, nemotron):
     assert text.startswith("2 runs\n")
     nemotron("mine", "train", "-m", "lr=range(2000)", "--dry-run").refuses("more than 1,000 combinations")
     nemotron("mine", "train", "-m", "lr=1,2", "--dry-run", "--out", "x.json").refuses("--out saves one plan")
+
+
+def test_a_sweep_is_shown_with_the_group_that_its_runs_are_sent_in(project, nemotron):
+    wandb = "run:\n  wandb:\n    project: p\n    mode: offline\n"
+    project.recipe("mine/train", default=f"lr: 1\n{wandb}")
+    shown = nemotron("mine", "train", "-m", "lr=1,2", "--dry-run", "--json").succeeds().json
+    groups = {v["value"] for one in shown for v in one["plan"]["env"] if v["name"] == "WANDB_RUN_GROUP"}
+    assert len(groups) == 1
+    assert all(f"export WANDB_RUN_GROUP={min(groups)}" in json.dumps(one) for one in shown)
 
 
 def test_a_sweep_over_a_group(project, nemotron):

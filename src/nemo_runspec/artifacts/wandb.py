@@ -11,6 +11,7 @@ from nemo_runspec.plans.wandb import forwards, run_id
 from nemo_runspec.source import Layer
 
 BACKEND = "wandb"
+_KEY = "run.artifacts.backend"
 PACKAGES = PythonEnv(("wandb",))
 """The environment of W&B's package: it asks for many others, which need not fit those of anybody else."""
 _NOT_ASKED = ("offline", "disabled")
@@ -61,10 +62,25 @@ def is_asked_by(plan: Plan) -> bool:
 
 
 def _is_named(plan: Plan) -> bool:
-    """Whether somebody has named this backend: in plans of earlier releases it stands by default, and meant nothing."""
-    source = plan.sources.get("run.artifacts.backend")
-    named = (plan.run.get("artifacts") or {}).get("backend") == BACKEND
-    return named and (source is None or source.layer is not Layer.DEFAULT)
+    source = plan.sources.get(_KEY)
+    return is_named(plan.run, source.layer.value if source else "")
+
+
+def is_named(run: Mapping[str, Any], layer: object) -> bool:
+    """Whether somebody has named this backend: in plans of earlier releases it stands by default, and meant nothing.
+
+    Args:
+        run: the plan's `run` section. `layer`: which layer has set `artifacts.backend`, as a plan's JSON has it.
+    """
+    return (run.get("artifacts") or {}).get("backend") == BACKEND and layer != Layer.DEFAULT.value
+
+
+def is_named_in(plan: Mapping[str, Any]) -> bool:
+    """As `is_named`, of a plan's JSON of any release; False where it says nothing of the kind."""
+    try:
+        return is_named(plan["run"], plan["sources"][_KEY]["layer"])
+    except (LookupError, TypeError, AttributeError):
+        return False
 
 
 def _is_of_bucket(plan: Plan, artifact: Artifact) -> bool:

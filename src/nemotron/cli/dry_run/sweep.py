@@ -16,7 +16,9 @@ from nemo_runspec.planning.limits import cost_of
 from nemo_runspec.planning.planned import PlanRequest
 from nemo_runspec.planning.sweep import combinations, plan_each
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.wandb import in_group
 from nemo_runspec.sweeps.lead import asks_a_sweeper, compose
+from nemo_runspec.sweeps.model import new_group
 from nemo_runspec.text import clean, count
 from nemotron.cli.dry_run.facts import at_most, nothing
 from nemotron.cli.dry_run.files import excerpt
@@ -38,16 +40,19 @@ def preview_sweep(request: PlanRequest, *, machine_readable: bool) -> int:
     if asks_a_sweeper(request):
         search = compose(request, Path("<the sweep's folder>"))
         example = build_plan(replace(request, overrides=search.example())).plan
+        example = in_group(example, new_group(example.labels, example.recipe.path))
         if machine_readable:
             _print_json(_search_as_json(search, example))
         else:
             show("\n".join(_search_lines(search, example)))
         return 0
     plans = [planned.plan for planned in plan_each(request, combinations(request))]
+    group = new_group(plans[0].labels, plans[0].recipe.path)
+    plans = [in_group(plan, group) for plan in plans]  # as they are sent
     if machine_readable:
-        _print_json(_sweep_as_json(plans))
+        _print_json(_sweep_as_json(plans, group))
     else:
-        show("\n".join(_sweep_lines(plans)))
+        show("\n".join(_sweep_lines(plans, group)))
     return 0
 
 
@@ -55,18 +60,18 @@ def _print_json(data: Any) -> None:
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
-def _sweep_as_json(plans: list[Plan]) -> list[dict[str, Any]]:
+def _sweep_as_json(plans: list[Plan], group: str) -> list[dict[str, Any]]:
     """All plans whole, with their texts."""
-    together = {i: file for batch, files in _arrays(plans) for i, file in zip(batch.members, files, strict=True)}
+    together = {i: file for batch, files in _arrays(plans, group) for i, file in zip(batch.members, files, strict=True)}
     return [
         as_json(plan, together.get(i) or get_backend(plan.executor).make_rendering(plan))
         for i, plan in enumerate(plans)
     ]
 
 
-def _sweep_lines(plans: list[Plan]) -> list[str]:
+def _sweep_lines(plans: list[Plan], group: str) -> list[str]:
     """The runs, what they may cost together, and the batch scripts of the first arrays."""
-    arrays = _arrays(plans)
+    arrays = _arrays(plans, group)
     lines = [paint(f"{count(len(plans), 'run')}", "bold")]
     lines += table([str(i), plan.name, clean("  ".join(plan.overrides))] for i, plan in enumerate(plans))
     lines += ["", f"together: {at_most([cost_of(plan) for plan in plans])}"]
@@ -80,14 +85,13 @@ def _sweep_lines(plans: list[Plan]) -> list[str]:
     return [*lines, "", f"The first run, whole: leave -m out and give its overrides. {nothing(plans[0])}"]
 
 
-def _arrays(plans: list[Plan]) -> list[tuple[Batch, Sequence[Rendering]]]:
+def _arrays(plans: list[Plan], group: str) -> list[tuple[Batch, Sequence[Rendering]]]:
     """The runs that a platform takes together, with what would be sent for each."""
     if not get_backend(plans[0].executor).remote:
         return []
-    from nemo_runspec.sweeps.model import new_group
     from nemo_runspec.sweeps.remote import renderings_of
 
-    return renderings_of(new_group(plans[0].labels, plans[0].recipe.path), plans)
+    return renderings_of(group, plans)
 
 
 def _search_as_json(search: Search, example: Plan) -> dict[str, Any]:

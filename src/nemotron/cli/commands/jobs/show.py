@@ -213,14 +213,12 @@ def _files(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
 
 def _is_numbered_by_wandb(folder: Path) -> bool:
     """Whether a job's versions have other numbers than those of the store, by its plan."""
-    from nemo_runspec.artifacts.wandb import BACKEND
+    from nemo_runspec.artifacts.wandb import is_named_in
     from nemo_runspec.regular import read_json
 
     try:
-        plan = read_json(folder / "plan.json")
-        said = plan["sources"]["run.artifacts.backend"]["layer"] != "default"
-        return bool(said and plan["run"]["artifacts"]["backend"] == BACKEND)
-    except (OSError, ValueError, LookupError, TypeError):
+        return is_named_in(read_json(folder / "plan.json"))
+    except (OSError, ValueError):
         return False
 
 

@@ -48,12 +48,18 @@ def parse_reference(text: str) -> ImageReference | None:
     if found is None or "://" in text.removeprefix("docker://"):
         return None
     registry, repository = (found["registry"] or "").lower(), found["name"]
-    first, slash, rest = repository.partition("/")
-    if not registry and slash and ("." in first or ":" in first or first == "localhost"):
-        registry, repository = first.lower(), rest
+    if not registry and names_registry(repository):
+        first, _, repository = repository.partition("/")
+        registry = first.lower()
     if registry in _HUB_NAMES:
         registry, repository = HUB, repository if "/" in repository else f"library/{repository}"
     return ImageReference(registry, repository, found["digest"] or found["tag"] or "latest", found["user"] or "")
+
+
+def names_registry(name: str) -> bool:
+    """Whether an image's name says its registry, as Docker reads it: the part before the first slash is a host."""
+    first, slash, _ = name.partition("/")
+    return bool(slash) and ("." in first or ":" in first or first == "localhost")
 
 
 def is_image_file(text: str) -> bool:

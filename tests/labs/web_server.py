@@ -160,10 +160,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _request(self) -> Request:
         path, query = urlsplit(self.path).path, urlsplit(self.path).query
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(length)
-        if len(body) < length:
-            raise ConnectionError("its sender went away in the middle of it: no server does half a request")
+        chunked = "chunked" in (self.headers.get("Transfer-Encoding") or "")
+        body = b"".join(self._chunks()) if chunked else self._read(int(self.headers.get("Content-Length") or 0))
         return Request(
             self.command,
             unquote(path),
@@ -172,6 +170,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.headers,  # type: ignore[arg-type]  # a Message: a mapping that does not regard case
             body,
         )
+
+    def _chunks(self) -> Iterator[bytes]:
+        while length := int(self.rfile.readline().partition(b";")[0] or b"x", 16):
+            yield self._read(length)
+            self.rfile.readline()
+        self.rfile.readline()
+
+    def _read(self, length: int) -> bytes:
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise ConnectionError("its sender went away in the middle of it: no server does half a request")
+        return body
 
     def date_time_string(self, timestamp: float | None = None) -> str:
         """The `Date` header, by the server's own clock."""

@@ -16,6 +16,7 @@ from nemo_runspec.backends.base import Backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.plans.model import Launch, Plan
+from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.profile import Profile
 from nemo_runspec.runspec import Runspec
@@ -103,6 +104,24 @@ def steps_of(plan: Plan) -> BuildSteps | None:
         (build, *(tuple(word.replace("{}", folder) for word in words) for words in commands)),
         tuple(f"{folder}/{image}{end}" for _, end, _, _ in saved),
     )
+
+
+def own_build_arguments(recipe: Recipe) -> dict[str, str]:
+    """`build_args` of a build's default config: values for the ARGs of its Dockerfile. Empty for other recipes.
+
+    Raises:
+        UserError: they are no table of plain values.
+    """
+    from nemo_runspec.config.compose import Composition  # only where a configuration is read
+    from nemo_runspec.planning.config_choice import choose_yaml
+
+    if recipe.spec.kind != KIND or (choice := choose_yaml(recipe, None)) is None:
+        return {}
+    composition = Composition(DEFAULT_EXECUTOR)
+    composition.load_yaml(choice, ())
+    given = composition.resolved(_ARGUMENTS) if _ARGUMENTS in composition.cfg else {}
+    words = [word for word in _arguments(given) if word != "--build-arg"]
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
 def _words(config: Mapping[str, Any]) -> Iterator[str]:

@@ -19,7 +19,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause", "note", "on_end"), (str,)),
     **dict.fromkeys(("config", "profile", "commit", "group", "container", "retry_of"), (str, _NONE)),
     **dict.fromkeys(("exit_code", "signal"), (int, _NONE)),
-    **dict.fromkeys(("outputs", "inputs", "package", "metrics", "handle", "diagnosis", "wandb"), (dict,)),
+    **dict.fromkeys(("outputs", "inputs", "package", "metrics", "handle", "diagnosis", "wandb", "image"), (dict,)),
     **dict.fromkeys(("argv", "overrides", "states", "tags"), (tuple,)),
     **dict.fromkeys(("launcher", "process"), (Launcher, _NONE)),
     **dict.fromkeys(("elapsed", "sent", "total_steps"), (int, float, _NONE)),
@@ -71,7 +71,7 @@ def to_dict(record: JobRecord) -> dict[str, Any]:
     for name in ("launcher", "process"):
         data[name] = data[name] and _table(data[name])
     data["states"] = [_table(step) for step in record.states]
-    data |= {name: dict(data[name]) for name in ("handle", "diagnosis", "wandb")}
+    data |= {name: dict(data[name]) for name in ("handle", "diagnosis", "wandb", "image")}
     data["facts"] = to_table(record.facts)
     data |= {name: plain(data[name]) for name in TYPED}
     data["metrics"] = {name: v if math.isfinite(v) else str(v) for name, v in record.metrics.items()}

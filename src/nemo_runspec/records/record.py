@@ -93,6 +93,7 @@ class JobRecord:
         facts: what that platform said of it when it was last asked.
         tags, note: what a person has called it. `total_steps`: how many its config says, None where it does not.
         wandb: its run on W&B, empty for a job without: `id`, and what the job has told of it (`script.wandb_run`).
+        image: the container image that it has built, as it tells of it itself (`script.image_made`); empty for others.
         on_end: the command that is run here once it has ended.
         diagnosis: why it failed: `kind`, `what`, `evidence`, `remedy`.
     """
@@ -136,6 +137,7 @@ class JobRecord:
     note: str = ""
     total_steps: float | None = None
     wandb: Mapping[str, str] = field(default_factory=dict)
+    image: Mapping[str, Any] = field(default_factory=dict)
     on_end: str = ""
     schema: int = RECORD_SCHEMA
 

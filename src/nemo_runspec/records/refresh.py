@@ -79,6 +79,7 @@ def _absent(record: JobRecord, reason: str) -> JobRecord:
 
 def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord:
     from nemo_runspec.records.cancel_request import read_request
+    from nemo_runspec.script.image_made import image_in
     from nemo_runspec.script.markers import cause
     from nemo_runspec.script.wandb_run import run_in
 
@@ -94,6 +95,7 @@ def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord
         cause=why,
         elapsed=elapsed if math.isfinite(elapsed) else None,
         wandb={**record.wandb, **run_in(folder)},
+        image=image_in(folder),
     )
     reason = "; ".join(filter(None, (why, "nemotron itself was killed before the job's end")))
     request = read_request(folder) if marker.received else None

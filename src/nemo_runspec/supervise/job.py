@@ -22,6 +22,7 @@ from nemo_runspec.records.metrics import last_metrics
 from nemo_runspec.records.process import this_process
 from nemo_runspec.records.record import Transition, now
 from nemo_runspec.redact import Redactor
+from nemo_runspec.script.image_made import image_in
 from nemo_runspec.script.markers import decisive, read_markers, with_loss
 from nemo_runspec.script.wandb_run import run_in
 from nemo_runspec.secrets import of_environment
@@ -239,6 +240,7 @@ class SupervisedJob:
                 inputs={**self.record.inputs, **dict(inputs_read(Path(self.layout.status)))},
                 metrics=self._metrics(),
                 wandb={**self.record.wandb, **run_in(self.folder)},
+                image=image_in(self.folder),
                 diagnosis=diagnosis,
             )
 

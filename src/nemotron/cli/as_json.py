@@ -125,6 +125,7 @@ def _described(name: str) -> dict[str, Any]:
 def _job(record: JobRecord, folder: str) -> dict[str, Any]:
     known = ("name", "recipe", "config", "profile", "executor", "mode", "group", "tags", "note", "cause", "elapsed")
     results = {"outputs": dict(record.outputs), "metrics": dict(record.metrics)} if record.over else {}
+    results |= {"image": dict(record.image)} if record.image else {}
     return {
         "kind": "job",
         **{key: getattr(record, key) for key in known},

@@ -9,6 +9,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.engine import refusals, words_of
 from nemo_runspec.errors import UserError
+from nemo_runspec.images import HUB, names_registry
 from nemo_runspec.spinner import Spinner
 
 Say = Callable[[str], None]
@@ -129,5 +130,4 @@ def pull_error(image: str, words: str) -> UserError:
 
 def registry_of(image: str) -> str:
     """The registry a name stands for: its first part where that is a host, else Docker Hub."""
-    first, slash, _ = image.partition("/")
-    return first if slash and ("." in first or ":" in first or first == "localhost") else "docker.io"
+    return image.partition("/")[0] if names_registry(image) else HUB

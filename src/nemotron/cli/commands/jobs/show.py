@@ -61,7 +61,13 @@ def call(job: str, sort: str | None, script: bool, form: str) -> int:
     told = age(record, folder)
     since = f" ({told}; nemotron jobs status asks now)" if told else ""
     print(f"{paint(record.name, 'bold')}  {coloured(record.state, record.state)}{since}")
-    rows = [*_what(record), *_how_it_goes(record, folder), *_wandb(record, folder), *_files(record, folder)]
+    rows = [
+        *_what(record),
+        *_how_it_goes(record, folder),
+        *_image(record),
+        *_wandb(record, folder),
+        *_files(record, folder),
+    ]
     print("\n".join(table((key, clean(value)) for key, value in rows if value)))
     print("states, as they were noticed" if record.handle else "states")
     print("\n".join(table((s.state, local_time(s.time), one_line(s.reason)) for s in record.states)))
@@ -157,6 +163,19 @@ def _how_it_goes(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
         *_attempts(record),
         ("attempt", _attempt(record.facts)),
         ("metrics", numbers(record.metrics)),
+    ]
+
+
+def _image(record: JobRecord) -> list[tuple[str, str]]:
+    """The image that it has built: by its digest where a registry has it, and what it was built from."""
+    image = record.image
+    if not image:
+        return []
+    bases = [f"{base['named']} ({', '.join(base['digests']) or base['id']})" for base in image.get("bases", ())]
+    return [
+        ("image", f"{image.get('name')} ({image.get('id')})"),
+        ("digest", str(image.get("digest") or "none: it is in no registry")),
+        *(("built from", base) for base in bases),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -63,7 +64,7 @@ def test_unsupported_names_are_behaviours():
 
 
 def test_cells(monkeypatch):
-    rigs = (RIGS[0], SimpleNamespace(name="cloud", unsupported={"cancel": "it has none"}))
+    rigs = (replace(RIGS[0], unsupported={}), SimpleNamespace(name="cloud", unsupported={"cancel": "it has none"}))
     monkeypatch.setattr(results, "RIGS", rigs)
     text = page(as_table({("cancel", "local"): "passed", ("detach", "cloud"): "failed"}))
     assert "| behaviour | local | cloud |\n|---|---|---|\n" in text

@@ -8,7 +8,7 @@ import subprocess
 import textwrap
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,10 @@ class Bench:
     rig: Rig
     project: Project
     setting: Setting
+
+    def of_several(self) -> Bench:
+        """The same for jobs of several nodes, where the rig has such."""
+        return replace(self, rig=replace(self.rig, nodes=self.rig.several))
 
     def profile(self, **keys: Any) -> None:
         """Writes the profile `target`: the rig's own lines, its number of nodes, and these keys."""

@@ -36,6 +36,10 @@ CANARY = "c4nary-9f8e7d6c5b4a"
 
 _TEXT = "its log is text in JSON: bytes that are no UTF-8 come as `\ufffd`; the log on the mount has them"
 
+_ONE_NODE = "a job of this machine has one node"
+
+_ALONE = dict.fromkeys(("failing_setup_of_one_node", "failing_node"), _ONE_NODE)
+
 _TOLD = ("TERM", "INT", "USR1", "HUP")
 
 _ON_ITS_WAY_S = 0.01
@@ -86,7 +90,7 @@ class Rig:
         lab: what to do to get it where it needs a lab part; None where it runs anywhere.
         unsupported: a behaviour's name → why this backend cannot have it.
         needs_launcher: states in which even a detached job still needs the process that has started it.
-        nodes: of every job that does not say otherwise.
+        nodes: of every job that does not say otherwise. `several`: of one whose nodes the behaviour is about.
     """
 
     name: str
@@ -95,6 +99,7 @@ class Rig:
     unsupported: Mapping[str, str] = field(default_factory=dict)
     needs_launcher: Sequence[str] = ()
     nodes: int = 1
+    several: int = 1
 
 
 def processes_of(folder: Path) -> list[str]:
@@ -385,14 +390,21 @@ def handle_of(folder: Path) -> dict[str, Any]:
 
 
 RIGS = (
-    Rig("local", _local, needs_launcher=("planned",)),
-    Rig("docker", _docker, lab=lab_docker.needs_docker.kwargs["how"], needs_launcher=("planned",)),
+    Rig("local", _local, unsupported=_ALONE, needs_launcher=("planned",)),
+    Rig(
+        "docker",
+        _docker,
+        lab=lab_docker.needs_docker.kwargs["how"],
+        unsupported=_ALONE,
+        needs_launcher=("planned",),
+    ),
     Rig(
         "slurm",
         _slurm,
         lab=needs_slurm.kwargs["how"],
         unsupported={"interrupt": _ASKS, "leftovers_of_a_job": _TRACKED},
         needs_launcher=("planned", "submitting"),
+        several=2,
     ),
     Rig(
         "lepton",
@@ -400,6 +412,7 @@ RIGS = (
         lab=needs_mounts.kwargs["how"],
         unsupported={"interrupt": _ASKS, "odd_bytes": _TEXT},
         needs_launcher=("planned", "submitting"),
+        several=2,
     ),
     Rig(
         "dgxcloud",
@@ -407,5 +420,6 @@ RIGS = (
         lab=needs_mounts.kwargs["how"],
         unsupported={"interrupt": _ASKS},
         needs_launcher=("planned", "submitting"),
+        several=2,
     ),
 )

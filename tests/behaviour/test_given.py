@@ -66,25 +66,6 @@ def test_recipes_variables(bench):
         assert (told["FROM_HEADER"], told["FROM_BOTH"]) == ("header", "profile")
 
 
-def test_contract(bench):
-    """A job is told its name, its directories, its node and how many there are, and a master it can bind to."""
-    ended = bench.attached("tell(**os.environ)", MASTER_ADDR="not.this.one", RANK="7", WORLD_SIZE="9")
-    name, nodes = bench.newest(), str(bench.rig.nodes)
-    for rank, told in enumerate(ended.told_by_node):
-        expected = {
-            "NEMOTRON_JOB_NAME": name, "NEMOTRON_NODE_RANK": str(rank), "NEMOTRON_NUM_NODES": nodes,
-            "NEMOTRON_GPUS_PER_NODE": "0", "NODE_RANK": str(rank), "NNODES": nodes, "WORLD_SIZE": nodes,
-            "PYTHONUNBUFFERED": "1",
-        }  # fmt: skip
-        assert {name: told.get(name) for name in expected} == expected
-        addresses = told["NEMOTRON_NODE_IPS"].splitlines()
-        assert (addresses[0], len(addresses)) == (told["MASTER_ADDR"], bench.rig.nodes)
-        assert 1024 < int(told["MASTER_PORT"]) < 65536
-        assert {"NEMO_RUN_DIR", "NEMOTRON_JOB_DIR", "NEMOTRON_METRICS_FILE"} <= set(told)
-        assert told.get("RANK") == (None if nodes == "1" else str(rank))
-    assert len({(told["MASTER_ADDR"], told["MASTER_PORT"]) for told in ended.told_by_node}) == 1
-
-
 def test_world_size_counts_nodes(bench):
     """`WORLD_SIZE` counts nodes where a profile says so, and the GPUs of each are told beside it."""
     bench.profile(world_size="nodes", nproc_per_node=2)

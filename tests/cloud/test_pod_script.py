@@ -108,6 +108,16 @@ def test_commands_before_the_job_run_and_one_that_fails_ends_it(tmp_path):
     assert pod.end.reason_code == "pre_launch"
 
 
+def test_a_node_that_fails_before_its_job_script_ends_the_others_amid_theirs(tmp_path):
+    path = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
+    commands = ('[ "$NEMOTRON_POD_INDEX" -ne 1 ] || exit 4; sleep 3600',)
+    cargo = loaded(cloud_plan(tmp_path, "print('no')", nodes=2, target={"pre_launch_commands": commands}))
+    pods = [start(cargo, **node(index, PATH=path)) for index in (0, 1)]
+    assert [pod.wait() for pod in pods] == [4, 4]
+    assert [pod.end.blames for pod in pods] == [1, None]
+    assert pods[0].end.reason == "node 1 failed: a command of pre_launch_commands failed"
+
+
 def test_results_are_told_and_become_the_newest_version(tmp_path):
     plan = cloud_plan(
         tmp_path,

@@ -67,6 +67,13 @@ def test_what_python_really_says(kind: str, tmp_path: Path):
     assert found.remedy and found.evidence
 
 
+def test_what_has_too_many_files_open(tmp_path: Path):
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n"
+    found = sure(of_rank(1, said_by(tmp_path, limit + "have = [open('/dev/null') for _ in range(16)]")))
+    assert found.what == "rank 1 had as many files open as one process may, at main.py:3"
+    assert "ulimit -Hn" in found.remedy
+
+
 @pytest.mark.parametrize(
     ("script", "what"),
     [

@@ -52,7 +52,7 @@ def root_of(folder: Path) -> Path:
 @pytest.fixture
 def rig(spooled: Setting) -> Rig:
     """The toy, as one more backend under test: its jobs have two nodes."""
-    return Rig("spool", lambda request, project: spooled, needs_launcher=("planned", "submitting"), nodes=2)
+    return Rig("spool", lambda request, project: spooled, needs_launcher=("planned", "submitting"), nodes=2, several=2)
 
 
 @pytest.fixture

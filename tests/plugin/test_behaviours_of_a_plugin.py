@@ -7,6 +7,7 @@ from behaviour.test_artifacts import *  # noqa: F403
 from behaviour.test_code import *  # noqa: F403
 from behaviour.test_ending import *  # noqa: F403
 from behaviour.test_given import *  # noqa: F403
+from behaviour.test_nodes import *  # noqa: F403
 from behaviour.test_output import *  # noqa: F403
 from behaviour.test_secrets import *  # noqa: F403
 from behaviour.test_stopping import *  # noqa: F403

@@ -87,12 +87,13 @@ def test_in_a_container(host: LabHost, lab: SlurmLab, tmp_path: Path):
     image = lab.base / "images" / "job.sqsh"
     if not image.exists():
         lab.image("job", {"/etc/lab-release": "made for tests\n"})
-    script = "import os; print(open('/etc/lab-release').read().strip(), os.getcwd(), os.environ['NEMOTRON_JOB_DIR'])"
+    script = "import os; print(open('/etc/lab-release').read().strip(), os.getcwd(), os.environ['NEMOTRON_JOB_DIR'],"
+    script += "len(os.environ['NEMOTRON_NODE_IPS'].split()), os.environ['NEMOTRON_SETUP_DONE'])"
     plan = slurm_plan(tmp_path, script, {"container_image": str(image)}, nodes=2)
     job = start(host, plan, secrets={"TOKEN": "x"})
     seen = wait(host, job)
     assert (seen.state, seen.reason) == ("succeeded", ""), tasks_said(plan, job)
-    expected = "made for tests /nemo_run/code /nemo_run"
+    expected = "made for tests /nemo_run/code /nemo_run 2 1"
     assert sorted(tasks_said(plan, job).splitlines()) == [f"[rank{rank}] {expected}" for rank in (0, 1)]
     assert not (Path(plan.job_dir) / "secrets.env").exists()
 

@@ -50,6 +50,9 @@ def _entry(kind: str, regex: str, what: str, remedy: str, level: Level = Level.H
 _MEMORY = "ask for more memory, or hold less in it: fewer workers, smaller buffers, no second copy of the data"
 _GPU_MEMORY = "a smaller micro batch or sequence length, activation checkpointing, or more GPUs to shard over"
 _NODE = "keep away from this node, and tell those who run the cluster"
+_FILES = (
+    "open fewer at a time; the limit is the highest that its node allows (ulimit -Hn), which those who run it can raise"
+)
 _SHM = "fewer DataLoader workers, or a larger /dev/shm for the container"
 _SHELL = r"^(?:\S*(?:bash|sh|\.sh): )(?:line \d+: )?"
 _PATH = "see the path as the job sees it: inside a container only what mounts names is there"
@@ -104,6 +107,12 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Disk quota exceeded|\[Errno 122\]",
         "a disk quota is used up",
         "remove what is no longer needed, or write to another file system",
+    ),
+    _entry(
+        "user code",
+        r"\[Errno 24\]|Too many open files",
+        "{who} had as many files open as one process may",
+        _FILES,
     ),
     _entry(
         "storage",

@@ -38,12 +38,13 @@ def meeting(job: "JobTask", gates: Gates, pause: "Callable[[float], None]") -> "
         told = [gates.folder.read("address.%d" % task) for task in range(job.tasks)]
     else:
         told = [{"node": job.node, "address": mine, "port": port or str(free_port())}]
-    addresses: "Dict[object, str]" = {}
-    for one in told:
-        addresses.setdefault(one.get("node"), str(one.get("address", "")))
-    first = next(iter(addresses.values()))
+    addresses = {}
+    for one in reversed(told):
+        addresses[int(one.get("node", 0))] = str(one.get("address", ""))
+    ordered = [addresses[node] for node in sorted(addresses)]
+    first = ordered[0]
     return {
-        "NEMOTRON_NODE_IPS": "\n".join(addresses.values()),
+        "NEMOTRON_NODE_IPS": "\n".join(ordered),
         "MASTER_ADDR": job.settings.get("MASTER_ADDR") or job.master or first,
         "MASTER_PORT": port or str(told[0].get("port", "")),
     }

@@ -55,7 +55,7 @@ nemotron_is_there() { kill -0 "$nemotron_child" 2> /dev/null || ! jobs -rp | gre
 
 for nemotron_word in TERM INT HUP USR1 USR2; do trap "nemotron_tell $nemotron_word" "$nemotron_word"; done
 for nemotron_word in "${nemotron_words[@]}"; do declare "nemotron_is_${nemotron_word%%=*}=${nemotron_word#*=}"; done
-nemotron_restarts=${nemotron_is_restarts:-0} nemotron_name=${nemotron_values#*'"name": "'}
+nemotron_restarts=${nemotron_is_restarts:-0} nemotron_name=${nemotron_values#*'"name": "'} nemotron_gpus=${nemotron_values#*'"gpus_per_node": '} && nemotron_gpus=${nemotron_gpus%%[!0-9]*}
 nemotron_come=$nemotron_early nemotron_early='' && for nemotron_word in $nemotron_come; do nemotron_tell "$nemotron_word"; done
 [ "${nemotron_is_nodes:-1} ${nemotron_is_tasks:-1}" = '1 1' ] || nemotron_why='several nodes or tasks'
 case $nemotron_values in *'"stall": {'*) nemotron_why=stall_timeout ;; *'"launch": "direct"'*) ;; *) nemotron_why='its launcher' ;; esac
@@ -63,11 +63,11 @@ case $nemotron_values in *'"stall": {'*) nemotron_why=stall_timeout ;; *'"launch
 [ ! -f "$nemotron_root/secrets.env" ] || . "$nemotron_root/secrets.env" # another attempt needs the secrets again
 case $nemotron_values in *'"requeues"'*) nemotron_gates=$nemotron_status/gates-$nemotron_is_attempt ;; *) rm -f "$nemotron_root/secrets.env" ;; esac
 export NEMOTRON_ALONE=1 NEMOTRON_JOB_NAME=${nemotron_name%%'"'*} NEMOTRON_JOB_DIR=$nemotron_root NEMOTRON_NUM_NODES=1 NEMOTRON_NODE_RANK=0
-export NEMOTRON_METRICS_FILE=$nemotron_root/metrics.jsonl NEMOTRON_NODE_IPS=127.0.0.1 NNODES=1 NODE_RANK=0 WORLD_SIZE=1
+export NEMOTRON_METRICS_FILE=$nemotron_root/metrics.jsonl NEMOTRON_NODE_IPS=127.0.0.1 NEMOTRON_GPUS_PER_NODE=${nemotron_gpus:-0} NNODES=1 NODE_RANK=0 WORLD_SIZE=1
+{ nemotron_word=`ulimit -Hn` && [ "$nemotron_word" -lt 1048576 ] || nemotron_word=1048576; ulimit -Sn "$nemotron_word"; } 2> /dev/null # as open_files.py
 exec 8> >(nemotron_pass) && nemotron_reader=$! && set -m
 bash "$nemotron_script" --shell 9> "$nemotron_status/phase" 7< /dev/null < /dev/null & nemotron_child=$!
-set +m; exec 8>&-
-for nemotron_word in $nemotron_early; do nemotron_give "$nemotron_word" & done
+set +m; exec 8>&-; for nemotron_word in $nemotron_early; do nemotron_give "$nemotron_word" & done
 [ -z "$nemotron_gates" ] || { nemotron_watch "$nemotron_gates/told." 2> /dev/null & nemotron_watcher=$!; }
 while nemotron_heard='' && wait "$nemotron_child"; nemotron_code=$?; [ -n "$nemotron_heard" ] && nemotron_is_there; do :; done
 for ((nemotron_word = 0; nemotron_word < 100; nemotron_word++)); do kill -0 "$nemotron_reader" 2> /dev/null || break; sleep 0.05; done

@@ -118,6 +118,7 @@ def _write(node: "NodeRun", ended: Ended, reason: str) -> None:
         "signal": ended.signal,
         "rank": ended.rank,
         "oom": node.oom_kills.any,
+        "open_files": [node.open_files.before, node.open_files.now],
         "received": node.received or (told[-1] if told else ""),
         "attempt": node.job.restarts,
         "reason": reason,

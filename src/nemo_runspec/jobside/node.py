@@ -12,6 +12,7 @@ from nemo_runspec.jobside.environment import meeting, variables
 from nemo_runspec.jobside.exit_status import Ended
 from nemo_runspec.jobside.gates import Failure, Gates
 from nemo_runspec.jobside.memory import OomKills
+from nemo_runspec.jobside.open_files import OpenFiles
 from nemo_runspec.jobside.rank import RankRun, hidden_values
 from nemo_runspec.jobside.ranks import Ranks
 from nemo_runspec.jobside.records import Folder, remove
@@ -26,6 +27,8 @@ if MYPY:
     from nemo_runspec.jobside.watch import Watch
 
 _IDLE = 60.0
+_LOOK = 2.0
+"""Seconds between two looks whether another node has failed, while this one is at its startup commands."""
 _GRACE = 30.0
 """Seconds that the shell of the startup commands has to end."""
 
@@ -48,6 +51,7 @@ class NodeRun:
         self.received = ""
         self.started = time.time()
         self.oom_kills = OomKills()
+        self.open_files = OpenFiles()
         self.begun = 0.0
         self.keys: "Dict[str, str]" = {}
         self._early: "List[int]" = []
@@ -72,6 +76,8 @@ class NodeRun:
             self.gates.folder.keep_room(self.gates.room)
         if self.job.task == 0 and self.job.restarts > 0:
             say("attempt " + _of_most(self.job.restarts + 1, os.environ.get("NEMOTRON_ATTEMPTS", "")))
+        if self.job.task == 0 and self.job.nodes > 1 and self.open_files.words:
+            say("node 0: " + self.open_files.words)
         for name in self.job.early:
             self._hear_early(signals.Signal(signals.number_of(name), 0))
 
@@ -92,7 +98,7 @@ class NodeRun:
         given = secrets.read(job.secrets) if job.has("secrets_file") else {}
         self.keys = artifacts.keys_among(job.root) if job.has("secrets_file") else {}
         if job.task == 0:
-            why = artifacts.fetch(job.root, self.keys, lambda: self.pause(0.0)) if job.inputs else ""
+            why = artifacts.fetch(job.root, self.keys, self._heed) if job.inputs else ""
             if why:
                 raise Failure("inputs: " + why, 1, "inputs")
             artifacts.find_inputs(self.status, job.inputs, job.root + "/train.yaml")
@@ -137,9 +143,15 @@ class NodeRun:
                     self._is_ready(line)
                 raise _ended_early(shell.child, self.phase, self.job.node)
             else:
-                self.pause(_IDLE, once=True)
+                self._heed(_LOOK if self.job.tasks > 1 else _IDLE)
         self.gates.reach("setup", self.pause)
         return shell
+
+    def _heed(self, seconds: float = 0.0) -> None:
+        """Waits, and heeds the failure of another node too. Raises `Failure`."""
+        self.pause(seconds, once=True)
+        if self.job.tasks > 1:
+            self.gates.heed_failures()
 
     def _is_ready(self, line: str) -> bool:
         """Whether the shell's setup is over; notes where it is."""

@@ -16,8 +16,8 @@ nemotron_gate() {
   printf '%s\n' "$1" >&9
   [ -n "${NEMOTRON_ALONE-}" ] || IFS= read -r answer <&9 || exit 1
 }
-# From here on its input is the command's.
-nemotron_ready() { nemotron_gate ready; exec <&7 7<&-; }
+# All nodes have run their startup commands. From here on its input is the command's.
+nemotron_ready() { nemotron_gate ready; export NEMOTRON_SETUP_DONE=1; exec <&7 7<&-; }
 # What the job appends to its metrics, and what it has made, is told to W&B by the package of its own Python.
 nemotron_forward() {
   "${NEMOTRON_WANDB_PYTHON:-python}" "$nemotron_root/supervisor.py" forward "$nemotron_root" "$1" 8>&- 9>&- || :
@@ -28,7 +28,7 @@ nemotron_run() {
 }
 
 case ${1-} in
-  --shell) return ;;
+  --shell) export NEMOTRON_SETUP_DONE=0 && return ;;
   --command)
     nemotron_run
     exit

@@ -51,6 +51,7 @@ def _resolve(pod: "PodRun", prefixes: "list[str]") -> str:
         if pod.told or time.monotonic() >= until:
             raise Failure("node 0 is not to be found within %d s: no address for %s" % (patience, " ".join(names)))
         pod.pause(1.0)
+        pod.heed_failures()
 
 
 def _has_address(pod: "PodRun", name: str) -> bool:

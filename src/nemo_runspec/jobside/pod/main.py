@@ -72,21 +72,24 @@ def _prepare(pod: PodRun, platform: "ModuleType") -> None:
         **_cloud_metadata(pod.job, pod.environment),
     })  # fmt: skip
     code = pod.run(["bash", "-eo", "pipefail", "-c", pod.job.prepare or ":"], GROUP)
+    pod.heed_failures()
     if code:
         raise Failure("a command of pre_launch_commands failed", code, "pre_launch")
     if "get" in pod.job.moves:
         code, why = move(pod, "get", GROUP)
+        pod.heed_failures()
         if code:
             raise Failure("inputs: " + (why or "they could not be fetched"), 1, "inputs")
 
 
 def _failed_before(pod: PodRun, failure: Failure) -> Ended:
     """Ends this node before its job script, and tells the others, which would wait for it."""
-    ended = Ended(failure.exit_code, reason=failure.reason, code=failure.code)
+    ended = Ended(failure.exit_code, reason=failure.reason, code=failure.code, blames=failure.blames)
     if pod.told:
         ended = Ended(pod.stopped, reason="the job was told to stop (SIG%s) before it had started" % pod.told)
     say("%s (exit code %d)" % (ended.reason, ended.exit_code))
-    pod.gates.fail(ended.exit_code, "node %d failed: %s" % (pod.index, ended.reason), pod.index)
+    if ended.blames is None:
+        pod.gates.fail(ended.exit_code, "node %d failed: %s" % (pod.index, ended.reason), pod.index)
     return ended
 
 

@@ -23,6 +23,8 @@ GROUP, SCRIPT, ALONE = "group", "script", "alone"
 nothing, whether it comes meanwhile or has come before."""
 
 _IDLE = 60.0
+_LOOK = 2.0
+"""Seconds between two looks whether another node has failed, while this one is not at its job script yet."""
 _LAST_LINES = 5.0
 """Seconds for the last lines, where a process that was left behind holds the log open."""
 
@@ -91,7 +93,8 @@ class PodRun:
         """Runs a program in a process group of its own; its exit code, whatever signals come meanwhile.
 
         Args:
-            passes: `GROUP`, `SCRIPT` or `ALONE`; the first two do not start at all once the pod was told to stop.
+            passes: `GROUP`, `SCRIPT` or `ALONE`; the first two do not start at all once the pod was told to stop. A
+                `GROUP` gets TERM as well once another node has failed.
             fds: as for `processes.start`; they are closed here.
 
         Raises:
@@ -110,8 +113,12 @@ class PodRun:
         if passes == SCRIPT:
             for number in self._early:
                 self._pass_on(number)
+        heeds = passes == GROUP and self.job.nodes > 1
         while not child.has_ended():
-            self._hear(_IDLE)
+            self._hear(_LOOK if heeds else _IDLE)
+            if heeds and self.gates.first_failure() is not None:
+                child.send(signals.TERM)
+                heeds = False
         self._child = None
         return child.exit_code
 
@@ -125,6 +132,11 @@ class PodRun:
         """Heeds the signals that have come by now."""
         while self._hear(0.0) or self._hear(0.0):  # the first may have been a timer's, which is before TERM
             pass
+
+    def heed_failures(self) -> None:
+        """Raises the `Failure` of another node that has failed. A stop that this one was told comes first."""
+        if self.job.nodes > 1 and not self.told:
+            self.gates.heed_failures()
 
     def end(self, code: int, lines: "Sequence[str]") -> None:
         """Writes the last lines, and shows that this node has ended."""

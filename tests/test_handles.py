@@ -12,7 +12,6 @@ SRC = REPOSITORY / "src"
 
 CONTRACT = {
     ("nemo_runspec/backends/provider.py", "id"),
-    ("nemo_runspec/backends/provider.py", "name"),
     ("nemo_runspec/records/record.py", "id"),
     ("nemo_runspec/records/record.py", "job_dir"),
 }

@@ -36,6 +36,10 @@ CANARY = "c4nary-9f8e7d6c5b4a"
 
 _TEXT = "its log is text in JSON: bytes that are no UTF-8 come as `\ufffd`; the log on the mount has them"
 
+_NO_SHELL = "its API lets nobody into a job; its dashboard has a terminal for each replica"
+
+_RUNAI = "run:ai's own command-line tool does it, which the lab does not have; its words are tested in tests/dgxcloud"
+
 _ONE_NODE = "a job of this machine has one node"
 
 _ALONE = dict.fromkeys(("failing_setup_of_one_node", "failing_node"), _ONE_NODE)
@@ -410,7 +414,7 @@ RIGS = (
         "lepton",
         _lepton,
         lab=needs_mounts.kwargs["how"],
-        unsupported={"interrupt": _ASKS, "odd_bytes": _TEXT},
+        unsupported={"interrupt": _ASKS, "odd_bytes": _TEXT, "shell_in_a_job": _NO_SHELL},
         needs_launcher=("planned", "submitting"),
         several=2,
     ),
@@ -418,7 +422,7 @@ RIGS = (
         "dgxcloud",
         _dgxcloud,
         lab=needs_mounts.kwargs["how"],
-        unsupported={"interrupt": _ASKS},
+        unsupported={"interrupt": _ASKS, "shell_in_a_job": _RUNAI},
         needs_launcher=("planned", "submitting"),
         several=2,
     ),

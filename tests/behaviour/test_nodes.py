@@ -25,6 +25,10 @@ SETUP = (
     '[ "$NEMOTRON_NODE_RANK" -eq 0 ] || until [ -e "$NEMOTRON_JOB_DIR/done-0" ]; do sleep 0.1; done',
     'sleep "$NEMOTRON_NODE_RANK"; touch "$NEMOTRON_JOB_DIR/done-$NEMOTRON_NODE_RANK"',
 )
+HELD = """
+    print("ready", flush=True)
+    wait_for_word()
+"""
 FAILS = '[ "$NEMOTRON_NODE_RANK" -ne 1 ] || exit 5; sleep 3600'
 
 
@@ -72,3 +76,19 @@ def test_failing_node(bench):
     assert (ended.code, record["state"], record["exit_code"]) == (5, "failed", 5), ended.err
     assert "node 1" in record["cause"] or "rank 1" in record["cause"], record
     assert bench.leftovers(record["name"]) == []
+
+
+@pytest.mark.slow
+def test_shell_in_a_job(bench):
+    """`jobs ssh` runs a command in a running job, on any node: its variables, directory, exit code; not later."""
+    bench = bench.of_several()
+    bench.profile(startup_commands=["export OF_SETUP='a  b'", "cd /dev"])
+    name = bench.detached(HELD)
+    bench.log_has(name, "ready")
+    last = str(bench.rig.nodes - 1)
+    said = 'echo "$OF_SETUP, node $NEMOTRON_NODE_RANK of $NEMOTRON_JOB_NAME, $NEMOTRON_SETUP_DONE $PWD"; exit 7'
+    done = bench.nemotron("jobs", "ssh", name, "--node", last, "--", "bash", "-c", said)
+    assert (done.code, done.out) == (7, f"a  b, node {last} of {name}, 1 /dev\n"), done.err
+    bench.give_word(name)
+    assert bench.wait(name) == 0
+    bench.nemotron("jobs", "ssh", name).refuses(f"job '{name}' is succeeded, and a shell needs a running job")

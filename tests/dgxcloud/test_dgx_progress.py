@@ -65,5 +65,12 @@ def test_a_port_of_it_is_led_here_by_the_platforms_own_tool(site: Site, tmp_path
     assert words[4] == "--project" and words[6] == "--pod"
     assert words[-2:] == ["--port", "9000:8265"]
     assert words[words.index("--pod") + 1].startswith(words[3])
+    tool.write_text(
+        '#!/bin/sh\nprintf "%s\\n" "$1 $2 $4 $6 $8 $9 ${10} ${11}" "${14}" "${15}" "${16}" "${17}"; exit 6\n'
+    )
+    ran = site.nemotron("jobs", "ssh", name, "--node", "0", "--", "nvidia-smi", "-L", PATH=path)
+    first, *rest = ran.out.splitlines()
+    assert first.startswith("workload exec --project --pod --stdin -- bash -c")
+    assert (ran.code, rest) == (6, [site.record(name)["handle"]["job_dir"], "0", "nvidia-smi", "-L"])
     site.opened()
     assert site.nemotron("jobs", "wait", name).code == 0

@@ -201,8 +201,3 @@ def test_an_answer_without_an_id(lepton_lab, monkeypatch):
     handle = submit_once(api_of(lepton_lab), handle_of(lepton_lab, name), body_of(name), lambda _: None)
     [job] = lepton_lab.jobs
     assert handle["id"] == job.id
-
-
-def test_there_is_no_shell(provider):
-    with pytest.raises(UserError, match="opens no shell"):
-        provider.shell({"name": "x"})

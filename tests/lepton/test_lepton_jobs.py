@@ -221,6 +221,8 @@ def test_a_job_that_is_ended(site, command):
     [job] = site.lab.jobs
     job.wait_for("Running")
     until(lambda: job.text.count("token") == 2, "the words of both")
+    way = "lepton offers no way into job"
+    site.nemotron("jobs", "ssh", name).refuses(way, "dashboard has a terminal for each replica")
     told = site.nemotron("jobs", command, name).succeeds()
     record = site.record(name)
     assert (record["states"][-1]["state"], record["exit_code"]) == ("cancelled", 143)

@@ -244,7 +244,7 @@ def test_records_are_the_owners_alone_and_the_commands_umask_stays(tmp_path):
     assert modes == {0o700}
     files = [path for path in status.rglob("*") if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
-    assert {path.name for path in files} == {"node-0", "rank-0", "failed.0"}
+    assert {path.name for path in files} == {"node-0", "rank-0", "shell-0", "failed.0"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")

@@ -145,6 +145,7 @@ class Backend:
         ships_repository: without a `packager`, a job gets the git repository that it is started from.
         listings: `module:name` of its `remote.listing.Listings`: what `nemotron NAME …` lists of the platform.
         summary: a line on those lists, for the help.
+        no_shell: what to do instead, where nobody can be let into a running job from here.
         handle_place: keys of a job's handle that tell a person where the job is; the first that has a value is shown.
         inputs: `module:function` of `present(Plan, paths) -> Mapping[path, bool | None]`: whether what a job reads is
             there, None where that cannot be asked. Without it the plan itself knows.
@@ -175,6 +176,7 @@ class Backend:
     ships_repository: bool = False
     listings: str | None = None
     summary: str = ""
+    no_shell: str = ""
     handle_place: tuple[str, ...] = ("host",)
     inputs: str | None = None
     after: str | None = None

@@ -13,6 +13,7 @@ from nemo_runspec.backends.provider import Event, Handle, LogChunk, Parts, Provi
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.status import JobStatus
+from nemo_runspec.script.enter import ShellRequest
 
 if TYPE_CHECKING:
     from nemo_runspec.submission.request import Submission
@@ -90,6 +91,14 @@ class ForwardsPorts(Provider):
         Args:
             node: as the platform lists it. `port`: there; `here`: on this machine.
         """
+
+
+class OpensShells(Provider):
+    """A platform that lets a person into a running job."""
+
+    @abstractmethod
+    def shell(self, handle: Handle, entry: ShellRequest) -> Sequence[str]:
+        """The command of this machine that runs `entry.words` beside a job's command; its exit code is theirs."""
 
 
 class ListsReplicas(Provider):

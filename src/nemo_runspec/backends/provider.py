@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.diagnosis.verdict import Diagnosis
-from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import AutoMount, BundleFile, Plan
 from nemo_runspec.records.lifecycle import Attempt, Deadlines
 from nemo_runspec.records.record import JobRecord
@@ -268,11 +267,3 @@ class Provider(ABC):
     @abstractmethod
     def delete_files(self, handle: Handle) -> None:
         """Removes the job's directory there."""
-
-    def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
-        """The command that opens a shell beside the running job.
-
-        Raises:
-            UserError: the platform has no such thing.
-        """
-        raise UserError(f"there is no shell beside job '{handle.get('name')}': its platform offers none")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.record import JobRecord
+from nemo_runspec.script.enter import ShellRequest
 
 Say = Callable[[str], None]
 """Takes one line of nemotron's own."""
@@ -138,3 +139,11 @@ class InputWorker(ABC):
     @abstractmethod
     def start(self, plan: Plan, prepared: Any, secrets: Mapping[str, str], *, stdin: int | None = None) -> Work:
         """As `Worker.start`. `stdin`: the file that the job's command reads; None for nothing."""
+
+
+class ShellWorker(ABC):
+    """The base class of a worker that lets a person into a running job."""
+
+    @abstractmethod
+    def shell(self, record: JobRecord, folder: Path, entry: ShellRequest) -> Sequence[str]:
+        """The command that runs `entry.words` beside the job's command; its exit code is theirs."""

@@ -132,6 +132,10 @@ class NodeRun:
         except OSError as error:
             raise Failure("bash cannot be started: %s" % error.strerror) from None
         self._shell = shell
+        if self.job.local == 0:  # where `jobs ssh` finds it
+            self.status.note(
+                "shell-%d" % self.job.node, "%d %s\n" % (shell.child.pid, processes.started(shell.child.pid))
+            )
         self.phase = "setup"
         while True:
             line = shell.heard()

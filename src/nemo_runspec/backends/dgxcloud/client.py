@@ -7,11 +7,12 @@ and it takes a pod for every 7 kB of code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.capabilities import ForwardsPorts
+from nemo_runspec.backends.capabilities import ForwardsPorts, OpensShells
 from nemo_runspec.backends.cloud.observe import PodPlatform
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
@@ -19,10 +20,12 @@ from nemo_runspec.backends.dgxcloud import logs, payload, pods, prepare, resubmi
 from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.diagnose import diagnose
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
+from nemo_runspec.backends.dgxcloud.pods import Pod
 from nemo_runspec.backends.provider import Handle, Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.script.enter import ShellRequest
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.web import Refused
 
@@ -48,7 +51,7 @@ def _delete(api: RunaiApi, handle: Handle, id: str) -> str:
     return gone if api.delete(str(handle["kind"]), id) else ""
 
 
-class DgxCloudProvider(PodProvider[RunaiApi], ForwardsPorts):
+class DgxCloudProvider(PodProvider[RunaiApi], ForwardsPorts, OpensShells):
     """One object without state; connections and the token are shared by the process."""
 
     platform = PodPlatform(
@@ -113,26 +116,41 @@ class DgxCloudProvider(PodProvider[RunaiApi], ForwardsPorts):
         """As `CloudProvider.resubmit`: a workload of another name, as the first one keeps its own."""
         return resubmit.resubmit(connect(handle), handle, avoid, folder)
 
-    def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
-        """As `Provider.shell`: run:ai's own command-line tool opens it, in the pod on `node`, or the first one."""
-        return ("runai", "workload", "exec", *_words(handle, node), "--stdin", "--tty", "--", "bash")
+    def shell(self, handle: Handle, entry: ShellRequest) -> Sequence[str]:
+        """As `OpensShells.shell`: run:ai's own command-line tool does it, in the pod on `node`, or the first one."""
+        pod = _pod_on(handle, entry.node) if entry.node else None
+        entry = replace(entry, rank=pod.index) if pod and pod.index is not None else entry
+        terminal = ("--tty",) if entry.terminal else ()
+        return ("runai", "workload", "exec", *_words(handle, pod), "--stdin", *terminal, "--", *entry.words)
 
     def forward(self, handle: Handle, node: str, port: int, here: int) -> Sequence[str]:
         """As `ForwardsPorts.forward`: run:ai's own command-line tool does it, to the pod on `node`."""
         kind = _KINDS.get(str(handle["kind"]), "standard")
-        return ("runai", "training", kind, "port-forward", *_words(handle, node), "--port", f"{here}:{port}")
+        return (
+            "runai",
+            "training",
+            kind,
+            "port-forward",
+            *_words(handle, _pod_on(handle, node)),
+            "--port",
+            f"{here}:{port}",
+        )
 
 
 _KINDS = {payload.DISTRIBUTED: "pytorch"}
 """What run:ai's tool calls kinds of workloads, other than the usual one."""
 
 
-def _words(handle: Handle, node: str | None) -> Sequence[str]:
-    """By which words run:ai's tool finds a job's workload and one of its pods; without a node it chooses one."""
+def _words(handle: Handle, pod: Pod | None) -> Sequence[str]:
+    """By which words run:ai's tool finds a job's workload and one of its pods; without one it chooses one."""
     words = (str(handle.get("workload") or handle["name"]), "--project", str(handle["project"]))
-    found = pods.pods_of(connect(handle), str(handle["id"])) if node else []
-    pod = next((pod.id for pod in found if node in (pod.node, pod.id, str(pod.index))), None)
-    if node and pod is None:
+    return (*words, "--pod", pod.id) if pod else words
+
+
+def _pod_on(handle: Handle, node: str) -> Pod:
+    found = pods.pods_of(connect(handle), str(handle["id"]))
+    pod = next((pod for pod in found if node in (pod.node, pod.id, str(pod.index))), None)
+    if pod is None:
         there = ", ".join(f"{pod.index} ({pod.node or 'no machine yet'})" for pod in found) or "none"
         raise UserError(f"the job has no node '{node}'; there are: {there}")
-    return (*words, "--pod", pod) if pod else words
+    return pod

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nemo_runspec import paths
+from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.docker.container import (
     end_container,
     find_container,
@@ -28,13 +30,14 @@ from nemo_runspec.backends.docker.networks import address_of, drop_network, ensu
 from nemo_runspec.backends.docker.render import request_body, request_query
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
-from nemo_runspec.backends.worker import Say, WorkerStatus
+from nemo_runspec.backends.worker import Say, ShellWorker, WorkerStatus
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.locks import Busy
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.records.process import is_alive
 from nemo_runspec.records.record import JobRecord
+from nemo_runspec.script.enter import ShellRequest
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
 from nemo_runspec.script.quoting import exports
@@ -43,7 +46,7 @@ _TRIES = 3
 _LATER = "and what it prints is added to its log when it has ended"
 
 
-class DockerWorker:
+class DockerWorker(ShellWorker):
     """How a Docker job is made ready, started, found again and ended."""
 
     def check(self, plan: Plan) -> None:
@@ -96,6 +99,13 @@ class DockerWorker:
         with engine(place.host if place else None) as client:
             known = find_container(client, record.name, folder, place)
         return address_of(known or {}, record.name)
+
+    def shell(self, record: JobRecord, folder: Path, entry: ShellRequest) -> Sequence[str]:
+        """As `ShellWorker.shell`: Docker's own command-line tool does it."""
+        place = noted_place(folder)
+        host = ("--host", place.host) if place else ()
+        terminal = ("--tty",) if entry.terminal else ()
+        return ("docker", *host, "exec", "--interactive", *terminal, record.name, *replace(entry, root=MOUNTED).words)
 
     def status(self, record: JobRecord, folder: Path) -> WorkerStatus:
         """What the exit marker says, else what the engine knows of the container."""

@@ -24,6 +24,7 @@ BACKEND = Backend(
     inline_total=500_000,  # words of a container's command, well below what Linux takes (2 MiB, man 2 execve)
     listings="nemo_runspec.backends.lepton.listing:LISTINGS",
     summary=LISTED["lepton"],
+    no_shell="Lepton's dashboard has a terminal for each replica; nemotron jobs replicas shows them",
     handle_place=("workspace",),
     run_dir_key="nemo_run_dir",
 )

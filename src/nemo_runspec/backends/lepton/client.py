@@ -142,12 +142,5 @@ class LeptonProvider(PodProvider[LeptonApi]):
             super().stop(handles, by)
             time.sleep(1.0)
 
-    def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
-        """Raises `UserError`: Lepton's API opens no shell in a job."""
-        raise UserError(
-            f"{handle['name']}: Lepton opens no shell in a job from outside",
-            remedy="its dashboard has a terminal for each replica; nemotron jobs replicas shows them",
-        )
-
     def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
         return resubmit.resubmit(connect(handle), handle, avoid, folder, resumed=resumed)

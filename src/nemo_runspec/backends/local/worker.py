@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +16,13 @@ from nemo_runspec.artifacts.wandb import PACKAGES, wandb_tasks
 from nemo_runspec.backends.local import processes
 from nemo_runspec.backends.local.fields import check_system
 from nemo_runspec.backends.local.render import render
-from nemo_runspec.backends.worker import InputWorker, Say, WorkerStatus
+from nemo_runspec.backends.worker import InputWorker, Say, ShellWorker, WorkerStatus
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.process import is_alive, process_of
 from nemo_runspec.records.record import JobRecord
+from nemo_runspec.script.enter import ShellRequest
 from nemo_runspec.script.layout import JobLayout
 
 _NOT_OURS = ("PYTHONHOME", "__PYVENV_LAUNCHER__", "SHELLOPTS", "BASHOPTS")
@@ -44,7 +45,7 @@ class LocalEnvironments:
     wandb: Path | None = None
 
 
-class LocalWorker(InputWorker):
+class LocalWorker(InputWorker, ShellWorker):
     """How a local job is made ready, started, found again and ended."""
 
     def check(self, plan: Plan) -> None:
@@ -74,6 +75,10 @@ class LocalWorker(InputWorker):
     def address(self, record: JobRecord, folder: Path) -> str:
         """This machine's own."""
         return "127.0.0.1"
+
+    def shell(self, record: JobRecord, folder: Path, entry: ShellRequest) -> Sequence[str]:
+        """As `ShellWorker.shell`: nothing lies between."""
+        return entry.words
 
     def status(self, record: JobRecord, folder: Path) -> WorkerStatus:
         """Running while one of the job's processes is, else lost."""

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.capabilities import ForwardsPorts, KeepsFiles, KeepsStore, KeptFiles, SubmitsArrays
+from nemo_runspec.backends.capabilities import (
+    ForwardsPorts,
+    KeepsFiles,
+    KeepsStore,
+    KeptFiles,
+    OpensShells,
+    SubmitsArrays,
+)
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Results, Say, offset_of
 from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
@@ -27,6 +34,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.records.status import JobStatus
+from nemo_runspec.script.enter import ShellRequest
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.connect import connect
@@ -39,7 +47,7 @@ _CONNECTION = ("tunnel", "host", "user", "port", "identity", "accept_new_host_ke
 """Keys of a profile that say which machine is meant."""
 
 
-class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts):
+class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensShells):
     """One object without state; connections are shared by the process."""
 
     def check(self, plan: Plan) -> None:
@@ -237,17 +245,18 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts):
         alone = ("-o", "ControlPath=none", "-o", "ExitOnForwardFailure=yes", "-o", "ServerAliveInterval=30")
         return ("ssh", "-N", *alone, "-L", lead, *address.words(), "--", address.host)
 
-    def shell(self, handle: Handle, node: str | None = None) -> Sequence[str]:
-        """As `Provider.shell`: a step beside the job's own, on its first node unless one is named.
+    def shell(self, handle: Handle, entry: ShellRequest) -> Sequence[str]:
+        """As `OpensShells.shell`: a step beside the job's own, and from there into its container.
 
         `--overlap` is needed since Slurm 20.11: without it the step waits for free resources of the allocation.
         """
-        where = ("--nodelist", node) if node else ()
-        step = (*_srun_in(handle), "--overlap", "--nodes=1", "--ntasks=1", *where, "--pty", "bash")
+        where = (f"--nodelist={entry.node}",) if entry.node else ()
+        terminal = ("--pty",) if entry.terminal else ()
+        step = (*_srun_in(handle), "--overlap", "--nodes=1", "--ntasks=1", *where, *terminal, *entry.words)
         if handle.get("tunnel") != "ssh":
             return step
-        address = _address(handle)
-        return ("ssh", "-t", *address.words(), "--", address.host, f"bash -lc {shlex.quote(shlex.join(step))}")
+        address, line = _address(handle), f"bash -lc {shlex.quote(shlex.join(step))}"
+        return ("ssh", "-t" if entry.terminal else "-T", *address.words(), "--", address.host, line)
 
 
 def _address(handle: Handle) -> Address:

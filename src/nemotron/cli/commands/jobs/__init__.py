@@ -14,10 +14,10 @@ from nemotron.cli.commands.jobs import (
     listing,
     logs,
     pull,
-    remote,
     remove,
     retry,
     show,
+    ssh,
     status,
 )
 from nemotron.cli.commands.jobs.output import sort_option
@@ -56,7 +56,14 @@ _COST = (
     "The last column is what jobs have used that did not succeed."
 )
 
-_SSH = "A shell beside a running job, on its first node or on the one named: inside its allocation, for a look around."
+_SSH = (
+    "A shell in a running job, beside its command: with its variables, in its directory and container, on its first "
+    "node or on the one named.\n\n"
+    "With -- COMMAND that is run instead, without a terminal where nemotron has none. The exit code is that of the "
+    "shell or the command; the job goes on."
+)
+
+_COMMAND = "What to run instead of a shell, after --, such as: -- nvidia-smi."
 
 _LOGS = (
     "What a job has written.\n\n"
@@ -217,7 +224,14 @@ def _reaching(as_json: Parameter) -> tuple[Command, ...]:
     """Ways to a job's node and files."""
     return (
         command(
-            "ssh", _SSH, remote.ssh, _job(), option("--node", "The node, as the scheduler names it.", value="NODE")
+            "ssh",
+            _SSH,
+            ssh.call,
+            _job(),
+            argument("command", _COMMAND, required=False, many=True),
+            option(
+                "--node", "The node by its number, or as the platform names it; by default the first.", value="NODE"
+            ),
         ),
         command(
             "pull",

@@ -35,7 +35,7 @@ _ACCEPTS: dict[str, Callable[[Entry], bool]] = {
     "rm": _over,
     "retry": _over,
     "diagnose": lambda entry: entry.state != "succeeded",
-    "ssh": lambda entry: entry.state == "running" and _elsewhere(entry),
+    "ssh": lambda entry: entry.state == "running",
     "forward": lambda entry: entry.state == "running",
     "events": _elsewhere,
     "replicas": _elsewhere,

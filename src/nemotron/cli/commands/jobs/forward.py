@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-import shutil
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.messages import say
+from nemotron.cli.commands.jobs.reach import installed, running
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore
@@ -23,17 +21,12 @@ def call(job: str, ports: str, node: str | None) -> int:
     from nemo_runspec.backends import get_backend
     from nemo_runspec.backends.capabilities import ForwardsPorts
     from nemo_runspec.records import JobStore
-    from nemo_runspec.records.settle import settled
     from nemo_runspec.remote.hostlist import require_node
-    from nemo_runspec.remote.refresh import is_remote, refresh
-    from nemo_runspec.sweeps.overview import find_job
+    from nemo_runspec.remote.refresh import is_remote
 
     here, there = _ports(ports)
     store = JobStore()
-    record = settled(store, find_job(store, job).name)
-    if is_remote(record):
-        record = refresh(store, [record])[0][0]
-    _require_running(record)
+    record = running(store, job, "a port")
     if not is_remote(record):
         return _here(store, record, here, there)
     provider = get_backend(record.executor).load_provider()
@@ -45,17 +38,9 @@ def call(job: str, ports: str, node: str | None) -> int:
     if node is not None:
         require_node(record.name, record.facts.nodes, node)
     where = node or _first(record)
-    command = _installed(provider.forward(record.handle, where, there, here))
+    command = installed(provider.forward(record.handle, where, there, here))
     say(f"http://127.0.0.1:{here} leads to {where}:{there} of {record.name}; Ctrl-C ends it, not the job")
     return os.execvp(command[0], command)
-
-
-def _installed(command: Sequence[str]) -> list[str]:
-    if shutil.which(command[0]) is None:
-        raise UserError(
-            f"there is no {command[0]} on this machine", remedy=f"install it; it runs {shlex.join(command)}"
-        )
-    return list(command)
 
 
 def _ports(text: str) -> tuple[int, int]:
@@ -64,14 +49,6 @@ def _ports(text: str) -> tuple[int, int]:
     if not (0 < here < 65536 and 0 < there < 65536):
         raise UserError(f"'{text}' is no port", remedy="PORT, or PORT-HERE:PORT-THERE, such as 8265 or 9000:8265")
     return here, there
-
-
-def _require_running(record: JobRecord) -> None:
-    if record.state != "running":
-        raise UserError(
-            f"job '{record.name}' is {record.state}, and a port needs a running job",
-            remedy=f"nemotron jobs show {record.name}" if record.over else f"nemotron jobs status {record.name}",
-        )
 
 
 def _first(record: JobRecord) -> str:

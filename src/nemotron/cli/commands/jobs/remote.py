@@ -1,45 +1,16 @@
-"""`nemotron jobs ssh`, and what `logs` does for a job of another machine."""
+"""What `nemotron jobs logs` does for a job of another machine."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.messages import say
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore
     from nemo_runspec.records.log_view import LogView
     from nemo_runspec.records.status import JobStatus
-
-
-def ssh(job: str, node: str | None) -> int:
-    """Opens a shell beside a running job; does not come back."""
-    from nemo_runspec.backends import get_backend
-    from nemo_runspec.records import JobStore
-    from nemo_runspec.remote.hostlist import require_node
-    from nemo_runspec.remote.refresh import is_remote, refresh
-    from nemo_runspec.sweeps.overview import find_job
-
-    store = JobStore()
-    record = find_job(store, job)
-    if not is_remote(record):
-        raise UserError(f"job '{record.name}' runs on this machine", remedy=f"its files: {store.folder(record.name)}")
-    record = refresh(store, [record])[0][0]
-    if record.state != "running":
-        raise UserError(
-            f"job '{record.name}' is {record.state}, and a shell needs a running job",
-            remedy=f"nemotron jobs wait {record.name}" if not record.over else f"nemotron jobs show {record.name}",
-        )
-    if node is not None:
-        require_node(record.name, record.facts.nodes, node)
-    command = get_backend(record.executor).load_provider().shell(record.handle, node)
-    try:
-        os.execvp(command[0], list(command))
-    except FileNotFoundError:
-        raise UserError(f"there is no {command[0]} on this machine") from None
 
 
 def fetch_log(store: JobStore, record: JobRecord) -> JobRecord:

@@ -111,6 +111,7 @@ class Runspec:
         config_dir: relative to the script; `config_default` the configuration used without `-c`; `config_declared`
             where the header has a `[config]` table: then a missing configuration is an error.
         nodes, gpus_per_node: defaults for any profile; None where the script does not say.
+        env: variables of the job. `requires_env`: names of those that somebody has to give, secrets or not.
         parameters, models, errors: config keys worth showing, models to choose from, errors that are understood.
         dependencies, requires_python: PEP 723's own; `download` says in words how large they are. `uv`: as
             `uv_table` has it.
@@ -135,6 +136,7 @@ class Runspec:
     nodes: int | None = None
     gpus_per_node: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    requires_env: tuple[str, ...] = ()
     consumes: tuple[ArtifactSpec, ...] = ()
     produces: tuple[ArtifactSpec, ...] = ()
     parameters: tuple[Parameter, ...] = ()
@@ -226,6 +228,7 @@ def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, 
         nodes=resources.get("nodes"),
         gpus_per_node=resources.get("gpus_per_node"),
         env={k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in table.get("env", {}).items()},
+        requires_env=tuple(table.get("requires_env", ())),
         consumes=tuple(ArtifactSpec(**item) for item in table.get("consumes", ())),
         produces=tuple(ArtifactSpec(**item) for item in table.get("produces", ())),
         parameters=tuple(_parameter(item) for item in table.get("parameters", ())),

@@ -76,6 +76,7 @@ _TABLES: dict[str, dict[str, _Key]] = {
         "config": _TABLE,
         "resources": _TABLE,
         "env": _TABLE,
+        "requires_env": _LIST,
         "consumes": _LIST,
         "produces": _LIST,
         "parameters": _LIST,
@@ -211,6 +212,9 @@ def _odd_values(part: _Part, right: Mapping[str, Any]) -> Iterator[UserError]:
 def _odd_lists(part: _Part, right: Mapping[str, Any]) -> Iterator[UserError]:
     if any(not isinstance(item, str) for item in right.get("setup", ())):
         yield part.error("setup", f"{part.label} setup must be a list of strings")
+    for name in right.get("requires_env", ()):
+        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+            yield part.error("requires_env", f"{part.label} requires_env must be a list of names, and holds {name!r}")
     for tag in right.get("tags", ()):
         if not isinstance(tag, str) or not _TAG.fullmatch(tag):
             remedy = "a tag is one word of small letters, digits, '-', '_' and '.'"

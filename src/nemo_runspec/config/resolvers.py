@@ -1,4 +1,4 @@
-"""OmegaConf resolvers that know the job: `${oc.env:…}` sees its variables first, `${art:…}`, `${auto_mount:…}`.
+"""OmegaConf resolvers that know the job: `${oc.env:…}` sees its variables first; `${art:…}`, `${plan:…}`.
 
 OmegaConf keeps resolvers for the whole process. They are put in place for the making of one plan and taken back after
 it, so that neither another plan nor a program that calls this library sees them.
@@ -57,16 +57,21 @@ def bounded_resolution() -> Iterator[None]:
 
 
 @contextmanager
-def job_resolvers(variables: Mapping[str, str], auto_mount: Callable[..., str] | None = None) -> Iterator[None]:
+def job_resolvers(
+    variables: Mapping[str, str],
+    auto_mount: Callable[..., str] | None = None,
+    plan: Callable[[str], int] | None = None,
+) -> Iterator[None]:
     """While it lasts, `${oc.env:NAME,default}` answers with `variables`, then with this process's environment.
 
     `variables` may grow meanwhile. As with OmegaConf's own resolver, a default is text.
 
     Args:
         auto_mount: what `${auto_mount:git+URL@ref,target}` calls with the text between its commas.
+        plan: what `${plan:nodes}` calls.
     """
     resolvers: dict[str, Callable[..., Any]] = BaseContainer._resolvers
-    before = {name: resolvers.get(name) for name in ("oc.env", "art", "auto_mount")}
+    before = {name: resolvers.get(name) for name in ("oc.env", "art", "auto_mount", "plan")}
 
     def env(name: str, default: Any = _MISSING) -> Any:
         value = variables.get(name, os.environ.get(name))
@@ -80,6 +85,8 @@ def job_resolvers(variables: Mapping[str, str], auto_mount: Callable[..., str] |
     OmegaConf.register_new_resolver("art", _artifact, replace=True)
     if auto_mount is not None:
         OmegaConf.register_new_resolver("auto_mount", auto_mount, replace=True)
+    if plan is not None:
+        OmegaConf.register_new_resolver("plan", plan, replace=True)
     try:
         yield
     finally:

@@ -29,9 +29,10 @@ from nemo_runspec.planning.environment import JobEnvironment, as_text, job_envir
 from nemo_runspec.planning.given import files_of, lay_over
 from nemo_runspec.planning.guardrails import guarded, wanted_gpus
 from nemo_runspec.planning.limits import in_limits
-from nemo_runspec.planning.missing_values import missing_secret
+from nemo_runspec.planning.missing_values import missing_values
 from nemo_runspec.planning.names import name_for
 from nemo_runspec.planning.own_python import command_of, packaged, refuse_elsewhere
+from nemo_runspec.planning.plan_facts import PlanFacts, facts_of, told_of
 from nemo_runspec.planning.planned import Planned, PlanRequest
 from nemo_runspec.planning.run_section import AUTO, DEFAULT, as_artifact, join_run_section
 from nemo_runspec.planning.secret_scan import refuse_leaks
@@ -91,12 +92,13 @@ class _Builder:
         self.problems: list[UserError] = []
         self.args: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self.wanted_gpus: int | None = None
+        self.facts = PlanFacts()
         self.mounts = MountRequests(self.name, self._git_dir, self.backend.mounts_sent_to)
 
     def build(self) -> Planned:
         variables: dict[str, str] = {}
         together = parameters.reported_together(self.recipe, self.composition, self.problems)
-        with job_resolvers(variables, self.mounts), together:
+        with job_resolvers(variables, self.mounts, self.facts), together:
             return parameters.with_models_checked(self.recipe, self.composition, self._build(variables))
 
     def _build(self, variables: dict[str, str]) -> Planned:
@@ -125,14 +127,16 @@ class _Builder:
             settled=SettledVersions(self.request.versions, self.request.pinned),
         )
         self.warnings += artifacts.warnings
+        self.facts.come_from(lambda: facts_of(_resources(env), self._target(env, spec.launch, artifacts)))
         parameters.check_parameters(self.recipe, composition, self.problems)
+        written = composition.written()
         tree = composition.resolved()
         check_plain(composition, tree)
         run: dict[str, Any] = tree.pop("run")
         if self.choice is None and tree:
             raise takes_no_config(self.recipe, next(iter(tree)))
         check_types(composition, run["env"], self.executor)
-        sources = self._leaf_sources(run, tree)
+        sources = told_of(written, self._leaf_sources(run, tree))
         files = files_of(self.request.variables)
         environment = job_environment(run, spec, run_dir, sources, local=self._inherits(), files=files)
         self.unfilled = unfilled_values(
@@ -224,9 +228,8 @@ class _Builder:
         launch = self._launch(env, package)
         target = self._target(env, launch.kind, artifacts)
         launch = with_build_words(launch, spec, config, target.build_cache_dir)
-        gpus = env.get("gpus_per_node") or 0
-        resources = Resources(env.get("nodes") or 1, gpus, processes_per_node(env), target.time)
-        missing = {name: missing_secret(name) for name in environment.missing}
+        resources = replace(_resources(env), time=target.time)
+        missing = missing_values(environment.missing, environment.lacking, spec.requires_env)
         return Plan(
             name=self.name,
             recipe=RecipeRef(
@@ -347,6 +350,11 @@ class _Builder:
             world_size=env.get("world_size") or "processes",
             secret_args=self.args[1],
         )
+
+
+def _resources(env: Mapping[str, Any]) -> Resources:
+    """What the profile asks for by number; its time limit is the target's to read."""
+    return Resources(env.get("nodes") or 1, env.get("gpus_per_node") or 0, processes_per_node(env), None)
 
 
 def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:

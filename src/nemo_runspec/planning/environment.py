@@ -33,7 +33,8 @@ class JobEnvironment:
     Args:
         variables: in the order they are exported.
         secrets: references; `values` holds what could be found now, for this process only: it never enters a plan.
-        missing: secrets a profile lists that were not found anywhere.
+        missing: secrets that a profile lists, or the recipe requires, and that were not found anywhere.
+        lacking: other variables that the recipe requires, and nobody has set.
         warnings: secrets that stand in a file as text, and those that cannot be kept out of a log.
     """
 
@@ -41,6 +42,7 @@ class JobEnvironment:
     secrets: list[SecretRef]
     values: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    lacking: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -83,10 +85,18 @@ def job_environment(
             found[name] = EnvVar(name, found[name].value, source.label())
     kept = _kept_there(run["env"])
     refuse_twice_given(run["env"], found.values())
-    listed = _listed(run["env"], kept, bucket=_uses_bucket(run, spec))
+    required = [name for name in spec.requires_env if name not in kept]
+    listed = _listed(run["env"], kept, bucket=_uses_bucket(run, spec)) + [n for n in required if is_secret_name(n)]
     result = _split(found, listed, _Written(sources, files or {}), kept)
+    result.lacking += _unset(required, result, local=local)
     result.warnings += weak_ones({**(of_environment(weak=True) if local else {}), **result.values})
     return result
+
+
+def _unset(required: Iterable[str], known: JobEnvironment, *, local: bool) -> list[str]:
+    """Variables that nobody has set, where the job inherits this process's too. Secrets are told apart."""
+    given = {variable.name for variable in known.variables if variable.value} | {*known.values, *known.missing}
+    return [name for name in required if name not in given and not (local and os.environ.get(name))]
 
 
 def refuse_twice_given(env: Mapping[str, Any], variables: Iterable[EnvVar]) -> None:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.packaging.messages import problems_of
 from nemo_runspec.planning import kept
 from nemo_runspec.plans.model import Plan
 
+_REQUIRED = ", which the recipe requires,"
 
-def missing_secret(name: str) -> str:
-    """A plan's line about a secret that the profile lists and nobody has given."""
-    return f"secret {name} was not found in the environment or a login file"
+
+def missing_values(secrets: Iterable[str], variables: Iterable[str], required: Collection[str]) -> dict[str, str]:
+    """A plan's lines about what nobody has given, by name.
+
+    Args:
+        secrets: that the profile lists or the recipe requires. `variables`: others that the recipe does.
+        required: what the recipe requires.
+    """
+    found = {name: f"secret {name}{_REQUIRED if name in required else ''} was not found" for name in secrets}
+    lines = {name: f"{line} in the environment or a login file" for name, line in found.items()}
+    return {**lines, **{name: f"variable {name}{_REQUIRED} is not set" for name in variables}}
 
 
 def refuse_unfilled(plan: Plan) -> None:
@@ -32,10 +43,14 @@ def refuse_unfilled(plan: Plan) -> None:
 
 
 def _of_secret(line: str, plan: Plan) -> str | None:
-    """The mend of a line about a missing secret, None for other lines: a secret never stands in a profile."""
+    """The mend of a line about a missing secret or variable, None for others: a secret never stands in a profile."""
     name = next((name for name, about in plan.missing_secrets.items() if about == line), None)
     if name is None:
         return None
+    if line.startswith("variable "):
+        return f"--env {name}=…, or in the profile env_vars = {{ {name} = … }}"
+    if _REQUIRED in line:
+        return f"export {name}=… where nemotron is started"
     return f"export {name}=… where nemotron is started, or take it out of secrets if the job does not need it"
 
 

@@ -245,7 +245,7 @@ class Plan:
         run: the merged `run` section, without secrets. `config`: what the script reads.
         sources: dotted path of every leaf of `run` (prefixed `run.`) and `config` → where it came from.
         unfilled: what must be mended before a submission, a line each. `missing_secrets`: secrets that the profile
-            lists and nobody has given → their lines among these.
+            lists, and variables that the recipe requires, and nobody has given → their lines among these.
         labels: what a person calls it.
     """
 

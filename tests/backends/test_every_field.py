@@ -57,7 +57,8 @@ VALUES: dict[str, Any] = {
     "run_dir_here": "/mnt/run", "s3_endpoint": "https://s3.example.com", "s3_region": "eu-1",
     "pvcs": [{**CLAIM, "claimName": "more"}], "distributed_framework": "MPI", "pvc_nemo_run_dir": "/pvc/other",
     "base_url": "https://other/api/v1", "kube_apiserver_url": "https://other", "max_args_chars": 5000,
-    "code_transport": "volume", "build_registries": ["ghcr.io"],
+    "code_transport": "volume", "build_registries": ["ghcr.io"], "ray_launcher": "platform", "ray_start_timeout": "20m",
+    "ray_resources": {"tag": 1}, "ray_worker_resources": {"tag": 1}, "ray_port": 6379, "ray_dashboard_port": 8265,
 }  # fmt: skip
 OF_EXECUTOR: dict[tuple[str, str], Any] = {
     ("lepton", "mounts"): [VOLUME, {**VOLUME, "path": "/x", "mount_path": "/x"}],
@@ -89,7 +90,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 BUILDS = ("build_partition", "build_time", "build_image", "build_cache_dir", "build_registries")
 """Keys of container builds."""
 
-REFUSED = {("local", "nodes"), ("docker", "nodes")}
+REFUSED = {("local", "nodes"), ("docker", "nodes"), *((executor, "ray_launcher") for executor in BUILTIN)}
 """Keys that have one value there."""
 
 EVERY = [
@@ -106,6 +107,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         project = make_project(tmp_path_factory.mktemp("every-field"))
         enter(project, patch, A_TOKEN="hidden", S3_BUCKET_NAME="")
         project.recipe("demo/hello", header=HEADER.replace("direct", "torchrun"))
+        project.recipe("demo/ray", header=HEADER.replace("direct", "ray"))
         project.write("src/own.py", "1\n")
         library = project.folder.parent / "library"
         library.mkdir()
@@ -149,7 +151,7 @@ def value_of(executor: str, field: Field) -> Any:
 
 def sent(folder: Path, executor: str, profile: dict[str, Any], name: str) -> str:
     """Everything that a job of this profile is made of elsewhere, as text: what is rendered, how it is submitted."""
-    recipe = "omni3/build/sft" if name in BUILDS else "demo/hello"
+    recipe = "omni3/build/sft" if name in BUILDS else "demo/ray" if name.startswith("ray_") else "demo/hello"
     mode = "run" if name == "run_partition" else "batch"
     return _sent(folder, executor, json.dumps(profile), recipe, mode)
 

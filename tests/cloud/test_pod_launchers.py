@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from pathlib import Path
+import uuid
 
 import pytest
 from pod_process import cloud_plan, loaded, name_service, node, start, start_as_variables
+from ray_jobs import PATIENCE, left_of, with_ray
 
 SUM = """
     import os, torch, torch.distributed as dist
@@ -20,10 +21,10 @@ SUM = """
 
 
 DRIVER = """
-    import os, pathlib, time
-    while len(list(pathlib.Path(os.environ["NEMOTRON_JOB_DIR"]).glob("ray-*"))) < 2:
-        time.sleep(0.05)
-    print("driver of", os.environ["RAY_ADDRESS"], os.environ["MASTER_ADDR"])
+    import os, ray
+    ray.init(logging_level="ERROR")
+    alive = sorted(node["NodeName"] for node in ray.nodes() if node["Alive"])
+    print("driver with", *alive, "at", os.environ["MASTER_ADDR"], flush=True)
     raise SystemExit(5)
 """
 
@@ -48,16 +49,12 @@ def test_torchrun_meets_by_the_name_that_the_platform_gives(tmp_path, torch_bin,
         assert f"[rank{number}] sum 3.0 of 2 at localhost\n" in pod.text
 
 
-def test_ray_has_its_head_at_an_address_and_ends_with_its_driver(tmp_path):
+@pytest.mark.slow
+def test_ray_makes_one_cluster_of_the_pods_and_ends_with_its_driver(tmp_path):
     path = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
-    ray = Path(path.partition(":")[0]) / "ray"
-    ray.write_text('#!/bin/sh\necho "ray $*"\n: > "$NEMOTRON_JOB_DIR/ray-$NODE_RANK"\nexec sleep 600\n')
-    ray.chmod(0o755)
-    cargo = loaded(cloud_plan(tmp_path, DRIVER, launch="ray", nodes=2))
+    plan = with_ray(cloud_plan(tmp_path, DRIVER, name=f"pods-1120-{uuid.uuid4().hex[:8]}", launch="ray", nodes=2))
+    cargo = loaded(plan)
     pods = [start(cargo, **node(index, PATH=path)) for index in (0, 1)]
-    assert [pod.wait() for pod in pods] == [5, 5], pods[0].text + pods[1].text
-    address = pods[1].text.partition("--address=")[2].split()[0]
-    assert f"driver of {address} worker-0.my-job-ab12-job-svc\n" in pods[0].text
-    host, _, port = address.rpartition(":")
-    assert port == "29401" and f"--node-ip-address={host} --port={port}" in pods[0].text
-    assert not host.startswith("worker-0")
+    assert [pod.wait(PATIENCE) for pod in pods] == [5, 5], pods[0].text + pods[1].text
+    assert "driver with node-0 node-1 at worker-0.my-job-ab12-job-svc\n" in pods[0].text
+    assert not left_of(plan.name)

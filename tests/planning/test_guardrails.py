@@ -94,15 +94,6 @@ class TestRay:
         assert "Ray would" not in plan("rl/it", "cluster").succeeds().out
         assert "Ray would" not in plan("rl/it", "some").succeeds().out
 
-    @pytest.mark.parametrize(
-        ("port", "whose"), [("10000", "its clients"), ("12344", "its workers"), ("65535", "is none")]
-    )
-    def test_a_port_that_ray_gives_away(self, plan, nemotron, project, port, whose):
-        project.recipe("steps/rl/it", header=RAY)
-        project.write("env.toml", f'{SLURM}env_vars = {{ MASTER_PORT = "{port}" }}\n')
-        plan("rl/it", "cluster").refuses(f"Ray's head would listen on {int(port) + 1}", whose, "env.toml:5 [cluster]")
-        assert plan("rl/it", "cluster", "run.env.env_vars.MASTER_PORT=29500").code == 0
-
 
 RL = """\
 run: {{env: {{nodes: {nodes}, gpus_per_node: {gpus}}}}}

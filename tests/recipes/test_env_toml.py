@@ -221,7 +221,7 @@ def test_a_generated_profile_that_was_made_wrong_is_told_with_its_line(write, ne
         ("sft_automodel", 'extends = "nope"', "extends 'nope', which"),
         ("curate_nemo_curator", gpus, "8 GPUs would be taken for a recipe that uses none"),
         ("sdg_data_designer", gpus, "8 GPUs would be taken for a recipe that uses none"),
-        ("rl_nemo_rl_dpo", 'env_vars = { MASTER_PORT = "10000" }', "Ray's head would listen on 10001"),
+        ("rl_nemo_rl_dpo", "ray_port = 10001", "Ray keeps 10001 for its clients"),
         ("rl_nemo_rl_rlhf", "gpus_per_node = 1", "8 GPUs per node, and the job has 1"),
     ):
         name = f"{target}_{step}"

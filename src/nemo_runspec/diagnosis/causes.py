@@ -179,11 +179,15 @@ REASONS: Mapping[str, Cause] = {
     "inputs": Cause("storage", "it did not start{on}: {0}", "inputs"),
     "artifact": Cause("artifact", "{0}"),
     "registration": Cause("registration", "{0}"),
+    "ray": Cause("Ray", "{0}"),
+    "ray_node": Cause("Ray node", "{0}"),
     "": Cause("", "it did not start{on}: {0}", "start"),
 }
 """By the code with which the job's own scripts say why they have failed (`script.markers.REASONS`)."""
 
-DECISIVE = frozenset({"stall", "health", "restarts", "setup_lines", "outputs", "artifact", "registration"})
+DECISIVE = frozenset(
+    {"stall", "health", "restarts", "setup_lines", "outputs", "artifact", "registration", "ray", "ray_node"}
+)
 """Those after which nothing else is asked: by them our scripts ended the job themselves."""
 
 SYSTEM: tuple[Cause, ...] = (
@@ -247,6 +251,9 @@ REMEDIES: Mapping[str, str] = {
     "register",
     "unknown": "see nemotron jobs logs, events and replicas",
     "setup": "see startup_commands and workdir in the profile",
+    "Ray": "one Ray and one Python on all nodes (ray_venv); Ray's own logs are in logs/ray of the job's directory",
+    "Ray node": "that node's logs are in logs/ray of the job's directory; a longer ray_start_timeout where it only was "
+    "slow, ray_tolerate_lost where the command can do without it",
     "stall": "the stacks of its processes are in the log; a job that is only slow needs a longer stall_timeout",
     "contradiction": "see that what it made is whole, then take it as done; else nemotron jobs retry. What the "
     "platform saw: nemotron jobs events, nemotron jobs replicas",

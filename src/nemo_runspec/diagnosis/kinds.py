@@ -47,7 +47,7 @@ KINDS: Mapping[str, Kind] = {
     **_all(
         Kind(Fault.CONFIGURATION),
         "account", "constraint", "credentials", "dependency", "GPU driver", "image", "mounts", "no GPU",
-        "out of memory", "partition", "port in use", "QoS", "reservation", "shared memory", "time limit",
+        "out of memory", "partition", "port in use", "QoS", "Ray", "reservation", "shared memory", "time limit",
     ),
     **_all(Kind(Fault.PLATFORM), "cancelled", "capacity", "launch", "lost", "network", "registration", "storage"),
     **_all(Kind(Fault.UNKNOWN), "", "communication", "interrupted", "killed"),
@@ -55,6 +55,7 @@ KINDS: Mapping[str, Kind] = {
     "preemption": Kind(Fault.PLATFORM, retry=True),
     "node": Kind(Fault.NODE, retry=True, event="a bad node"),
     "node failure": Kind(Fault.NODE, retry=True),
+    "Ray node": Kind(Fault.NODE, retry=True),
     "health check": Kind(Fault.NODE, retry=True),
     "bad GPU": Kind(Fault.NODE, retry=True),
 }  # fmt: skip

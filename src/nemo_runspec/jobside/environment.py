@@ -81,10 +81,6 @@ def variables(job: "JobTask", status: "Folder", given: "Dict[str, str]") -> "Dic
         found["WORKER_ADDRS"] = _workers(job, found["NEMOTRON_NODE_IPS"])
     if job.stall:
         found.setdefault("PYTHONFAULTHANDLER", "1")
-    if job.launch == "ray" and job.nodes > 1:
-        # Ray names nodes by their addresses; that of a pod is a name.
-        head = found["NEMOTRON_NODE_IPS"].split("\n")[0] if job.has("pods") else found["MASTER_ADDR"]
-        found["RAY_ADDRESS"] = "%s:%d" % (head, int(found["MASTER_PORT"]) + 1)
     return found
 
 

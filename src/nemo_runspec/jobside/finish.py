@@ -31,6 +31,8 @@ def judge(node: "NodeRun", ended: Ended) -> Ended:
             node.gates.heed_failures()
         except Failure as failure:
             return Ended(failure.exit_code, ended.signal, None, failure.reason, blames=failure.blames, ran=True)
+    if ended.reason:
+        return ended
     if node.job.launch == "torchrun" and node.is_stopped and not node.ranks.have_begun:
         # What a launcher that still starts makes of a signal may be any exit code.
         reason = "the job was told to stop (SIG%s) before its ranks had begun" % node.received

@@ -36,6 +36,7 @@ class JobTask:
         self.inputs: "Dict[str, str]" = dict(given.get("inputs", {}))
         self.named: "Dict[str, str]" = dict(given.get("named", {}))
         self.checks: "List[Dict[str, Any]]" = list(given.get("checks", ()))
+        self.ray: "Dict[str, Any]" = dict(given.get("ray", {}))
         self.stall: "Dict[str, Any]" = dict(given.get("stall", {}))
         self.node = int(found.get("node", "0"))
         self.nodes = int(found.get("nodes", given.get("nodes", 1)))
@@ -108,4 +109,4 @@ class JobTask:
         """The number of this task's first rank."""
         if self.launch == "torchrun":
             return self.node * self.ranks
-        return self.task if self.launch == "direct" and self.tasks > 1 else 0
+        return self.task if self.tasks > 1 else 0

@@ -13,8 +13,9 @@ def main(words: "List[str]") -> int:
     """`ROLE SCRIPT VALUES [KEY=VALUE...]`, as start.sh calls it; its exit code.
 
     Args:
-        words: the role, `node`, `rank`, `pod`, `forward` or `register`; the path of the script, for the last two of
-            them the job's directory; what it is to tell W&B; see `JobTask`, or `PodJob`, for the rest.
+        words: the role, `node`, `rank`, `ray`, `pod`, `forward`, `register` or `ray-node`; the path of the script, for
+            `forward` and `register` the job's directory; what it is to tell W&B, or what `ray-node` is told; see
+            `JobTask`, or `PodJob`, for the rest.
     """
     _fill_closed()
     role, script, values = words[:3]
@@ -30,6 +31,10 @@ def main(words: "List[str]") -> int:
         from nemo_runspec.jobside.registration import register_later
 
         return register_later(script)
+    if role == "ray-node":
+        from nemo_runspec.jobside.ray_observer import observe
+
+        return observe(values)
     from nemo_runspec.jobside.job import JobTask
 
     job = JobTask(values, words[3:])
@@ -37,6 +42,10 @@ def main(words: "List[str]") -> int:
         from nemo_runspec.jobside.rank import supervise
 
         return supervise(job, script)
+    if role == "ray":
+        from nemo_runspec.jobside.ray import keep
+
+        return keep(job, script)
     return _run_node(job, script)
 
 

@@ -24,7 +24,6 @@ if MYPY:
     from typing import Dict, List, Optional
 
     from nemo_runspec.jobside.job import JobTask
-    from nemo_runspec.jobside.watch import Watch
 
 _IDLE = 60.0
 _LOOK = 2.0
@@ -179,16 +178,28 @@ class NodeRun:
                 if not self.job.has("signals_all"):
                     watch.tell(found.number)
             watch.look()
-        return self._conclude(shell, watch)
+        return self._conclude(shell)
 
-    def _conclude(self, shell: Shell, watch: "Watch") -> Ended:
+    def _conclude(self, shell: Shell) -> Ended:
         """What the command's end means."""
         child = shell.child
         if self.job.launch == "torchrun":
             self.ranks.end_left()
-        if self.job.launch == "ray" and self.job.nodes > 1:
-            return watch.ray_ended(child)
+        if self.job.launch == "ray":
+            return self._ray_ended(child)
         return Ended(child.exit_code, child.signal, ran=True)
+
+    def _ray_ended(self, child: processes.Child) -> Ended:
+        """The end of the keeper of this node's Ray, which is the command's unless it says otherwise."""
+        from nemo_runspec.jobside.ray import END
+
+        why = self.gates.folder.read("%s.%d" % (END, self.job.task))
+        if not why:
+            return Ended(child.exit_code, child.signal, ran=True)
+        code = int(why.get("exit_code", 1))
+        return Ended(
+            code, None, None, str(why.get("reason", "")), str(why.get("code", "")), why.get("blames"), ran=True
+        )
 
     def _answer_gates(self, shell: Shell) -> None:
         line = shell.heard()

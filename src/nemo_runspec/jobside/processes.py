@@ -64,6 +64,7 @@ def start(
     ignored: "Sequence[int]" = (),
     alone: bool = True,
     blocked: "Sequence[int]" = (),
+    session: bool = False,
 ) -> Child:
     """Starts a program in a process group of its own, with an empty signal mask and default handlers.
 
@@ -72,6 +73,7 @@ def start(
         fds: number in the program -> number here, of files that it gets. Its input is empty unless it is among them.
         ignored: signals that it, and what it starts, does not hear. `alone`: False for one in this process's group.
         blocked: signals that it takes itself, see `signals.unblock_for_exec`.
+        session: True for one that leads a session of its own, too.
 
     Raises:
         OSError: it cannot be started.
@@ -79,7 +81,7 @@ def start(
     report, done = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(words, environment, fds, done, ignored, blocked, alone)
+        _become(words, environment, fds, done, ignored, blocked, alone, session)
     os.close(done)
     try:
         failed = os.read(report, 16)
@@ -100,10 +102,13 @@ def _become(
     ignored: "Sequence[int]",
     blocked: "Sequence[int]",
     alone: bool,
+    session: bool,
 ) -> None:
     """The child's part. It says why it could not, and never returns."""
     try:
-        if alone:
+        if session:
+            os.setsid()
+        elif alone:
             os.setpgid(0, 0)
         nothing = os.open(os.devnull, os.O_RDONLY)
         # First out of the way of each other: a number may be both one here and another's in the program.

@@ -33,7 +33,7 @@ case ${1-} in
     nemotron_run
     exit
     ;;
-  --rank) nemotron_role=rank ;;
+  --rank | --ray) nemotron_role=${1#--} ;;
   *) nemotron_role=${nemotron_role:-node} ;;
 esac
 
@@ -60,10 +60,10 @@ nemotron_waits() {
 # While Python starts, a signal would end it, and the kernel drops one for process 1: where env can (coreutils 8.31), they
 # wait. Where it cannot, those that are for the command alone do at least not end the job.
 nemotron_hold=(env --block-signal=TERM,INT,HUP,USR1,USR2)
-if [ "$nemotron_role" = rank ] || nemotron_waits || ! "${nemotron_hold[@]}" -i &> /dev/null; then nemotron_hold=(); fi
+if [[ $nemotron_role = ra* ]] || nemotron_waits || ! "${nemotron_hold[@]}" -i &> /dev/null; then nemotron_hold=(); fi
 for nemotron_python in "${NEMOTRON_PYTHON-}" python3 /usr/libexec/platform-python python; do
-  if [[ -n $nemotron_python && $OSTYPE = linux* ]] && { [ "$nemotron_role" = rank ] || nemotron_fits "$nemotron_python"; } 2> /dev/null; then
-    [ "$nemotron_role" = rank ] || [ ${#nemotron_hold[@]} -gt 0 ] || nemotron_waits || trap '' USR1 USR2
+  if [[ -n $nemotron_python && $OSTYPE = linux* ]] && { [[ $nemotron_role = ra* ]] || nemotron_fits "$nemotron_python"; } 2> /dev/null; then
+    [[ $nemotron_role = ra* ]] || [ ${#nemotron_hold[@]} -gt 0 ] || nemotron_waits || trap '' USR1 USR2
     NEMOTRON_PYTHON=$nemotron_python exec ${nemotron_hold[@]+"${nemotron_hold[@]}"} "$nemotron_python" -I -S "$nemotron_root/supervisor.py" "$nemotron_role" \
       "$nemotron_script" "$nemotron_values" "root=$nemotron_root" "hidden=$nemotron_hidden" "${nemotron_versions[@]/#/version=}" \
       "${nemotron_words[@]}" "early=${nemotron_early-}"

@@ -2,10 +2,8 @@
 
 import time
 
-from nemo_runspec.jobside import processes
 from nemo_runspec.jobside.delivery import TICK, Delivery
-from nemo_runspec.jobside.exit_status import Ended
-from nemo_runspec.jobside.gates import Failure, Gates
+from nemo_runspec.jobside.gates import Gates
 from nemo_runspec.jobside.signals import KILL, TERM, number_of
 
 MYPY = False
@@ -38,7 +36,6 @@ class Watch:
         self._told = 0
         self._steps: "List[Tuple[float, Callable[[], None]]]" = []
         self._ending = False
-        self._driver: "Optional[int]" = None
         self._stall = self._stall_watch()
 
     def tell(self, number: int) -> None:
@@ -70,19 +67,6 @@ class Watch:
         if self._stall is not None:
             self._stall.look()
 
-    def ray_ended(self, child: processes.Child) -> Ended:
-        """What the end of a node's part of a Ray cluster means: all end as the driver on node 0."""
-        if self._job.node == 0:
-            try:
-                self._gates.folder.write("driver", {"exit_code": child.exit_code})
-            except OSError:
-                pass  # the others learn it by the job's end
-            processes.send_group(child.pid, TERM)  # Ray itself
-            return Ended(child.exit_code, child.signal, ran=True)
-        if self._driver is None:
-            raise Failure("Ray ended on node %d" % self._job.node)
-        return Ended(self._driver, ran=True)
-
     def _looks_at_others(self) -> bool:
         return self._job.tasks > 1 or self._job.has("requeues")
 
@@ -92,11 +76,6 @@ class Watch:
             self.tell(number_of(name))
         if not self._ending and self._gates.first_failure() is not None:
             self._end_in(_WARNED)
-        if self._job.launch == "ray" and self._job.node > 0 and self._driver is None:
-            driver = self._gates.folder.read("driver")
-            if driver:
-                self._driver = int(driver.get("exit_code", 1))
-                self._end_in(0.0)
 
     def _end_in(self, seconds: float) -> None:
         """TERM after so many seconds, KILL some time after it."""

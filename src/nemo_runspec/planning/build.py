@@ -34,6 +34,7 @@ from nemo_runspec.planning.names import name_for
 from nemo_runspec.planning.own_python import command_of, packaged, refuse_elsewhere
 from nemo_runspec.planning.plan_facts import PlanFacts, facts_of, told_of
 from nemo_runspec.planning.planned import Planned, PlanRequest
+from nemo_runspec.planning.ray_cluster import ray_cluster
 from nemo_runspec.planning.run_section import AUTO, DEFAULT, as_artifact, join_run_section
 from nemo_runspec.planning.secret_scan import refuse_leaks
 from nemo_runspec.planning.section_checks import (
@@ -46,7 +47,17 @@ from nemo_runspec.planning.section_checks import (
 )
 from nemo_runspec.planning.sweep_cache import Shared
 from nemo_runspec.planning.wandb_use import drop_unused_placeholders
-from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources, SecretRef
+from nemo_runspec.plans.model import (
+    Bundle,
+    Launch,
+    Package,
+    Plan,
+    PythonEnv,
+    RayCluster,
+    RecipeRef,
+    Resources,
+    SecretRef,
+)
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
@@ -266,6 +277,7 @@ class _Builder:
             unfilled=(*self._unfilled(run, sources, target), *missing.values()),
             missing_secrets=missing,
             labels=request.labels.without(environment.values.values()),
+            ray=self._ray(env, launch.kind, resources, target),
         )
 
     def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Target) -> list[str]:
@@ -313,6 +325,15 @@ class _Builder:
         try:
             target = self.backend.make_target(request)
             return self.backend.target_after(target, env, self.request.after) if self.request.after else target
+        except Problems as error:
+            raise Problems(error.title, [self._placed(p) for p in error.problems], remedy=error.remedy) from None
+        except UserError as error:
+            raise self._placed(error) from None
+
+    def _ray(self, env: Mapping[str, Any], launch: str, resources: Resources, target: Target) -> RayCluster | None:
+        """As `ray_cluster`; what it refuses gets the place where the key was written."""
+        try:
+            return ray_cluster(env, launch, resources, target)
         except Problems as error:
             raise Problems(error.title, [self._placed(p) for p in error.problems], remedy=error.remedy) from None
         except UserError as error:

@@ -35,6 +35,8 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     for name, known in (("missing_secrets", bool(plan.missing_secrets)), ("labels", plan.labels != Labels())):
         if not known:
             del data[name]
+    if plan.ray is None:
+        del data["ray"]
     if not plan.recipe.errors:
         del data["recipe"]["errors"]
     for artifact in (*data["consumes"], *data["produces"]):

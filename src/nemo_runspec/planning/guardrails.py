@@ -20,13 +20,6 @@ from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.profiles.profile import one_or_all
 from nemo_runspec.source import Layer
 
-RAY_PORTS: Mapping[str, tuple[int, int]] = {
-    "its clients": (10001, 10001),
-    "its workers": (10002, 19999),
-    "its dashboard": (8265, 8265),
-}
-"""Ports that `ray start --head` gives away by itself (Ray 2.49, "Configuring Ray: ports")."""
-
 _OF_IMAGES = ("/opt/", "/usr/", "/etc/", "/tmp/", "/workspace/", "/root/", "/var/", "/dev/", "/proc/", "/sys/")
 """Where paths of a config mean the image's own files."""
 
@@ -140,20 +133,6 @@ def _ray_cores(case: RuleCase) -> Iterator[RuleFinding]:
     )
 
 
-def _ray_port(case: RuleCase) -> Iterator[RuleFinding]:
-    """Ray's head listens beside MASTER_PORT, which must not be a port that it gives away."""
-    plan = case.plan
-    variable = next((v.value for v in plan.env if v.name == "MASTER_PORT"), "")
-    if plan.launch.kind != "ray" or not variable.isdecimal():
-        return
-    port = int(variable) + 1
-    taken = next((what for what, (first, last) in RAY_PORTS.items() if first <= port <= last), "")
-    if taken or port > 65535:
-        why = f"which Ray keeps for {taken}" if taken else "which is none"
-        what = f"MASTER_PORT = {variable}: Ray's head would listen on {port}, {why}"
-        yield RuleFinding(what, "run.env.env_vars.MASTER_PORT", "leave it out, or take one such as 29500")
-
-
 def _rl_placement(case: RuleCase) -> Iterator[RuleFinding]:
     """An RL job has the GPUs that training, generation and the reward model add up to."""
     plan = case.plan
@@ -204,7 +183,7 @@ def _is_path(text: str) -> bool:
 
 
 RULES: tuple[Callable[[RuleCase], Iterator[RuleFinding]], ...] = (
-    _unused_gpus, _ray_cores, _ray_port, _rl_placement, _unseen_paths,
+    _unused_gpus, _ray_cores, _rl_placement, _unseen_paths,
 )  # fmt: skip
 """That parents exist and that mounts have the executor's shape is held where profiles are read and targets are made."""
 

@@ -89,6 +89,30 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
+class RayCluster:
+    """The Ray that a job's nodes make among themselves.
+
+    Args:
+        cpus: CPU cores of each node where the profile says how many; None: the job finds out where it runs.
+        resources: custom ones of every node; `worker_resources`: of all but node 0.
+        start_timeout: seconds that the other nodes have to join the head.
+        tolerate_lost: True where the job goes on without a node that is lost in the middle.
+        venv: where Ray's virtual environment lies, '' for the one of the job's `python`.
+        port: of Ray's head; None for a free one. `dashboard_port`: on node 0's loopback; 0 for no dashboard, None for a
+            free one where there are several nodes.
+    """
+
+    cpus: int | None = None
+    resources: dict[str, float] = field(default_factory=dict)
+    worker_resources: dict[str, float] = field(default_factory=dict)
+    start_timeout: int = 600
+    tolerate_lost: bool = False
+    venv: str = ""
+    port: int | None = None
+    dashboard_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EnvVar:
     """One variable of the job's environment, never a secret, and what set it."""
 
@@ -247,6 +271,7 @@ class Plan:
         unfilled: what must be mended before a submission, a line each. `missing_secrets`: secrets that the profile
             lists, and variables that the recipe requires, and nobody has given → their lines among these.
         labels: what a person calls it.
+        ray: the cluster of `launch.kind` ray, None under other launchers.
     """
 
     name: str
@@ -276,6 +301,7 @@ class Plan:
     missing_secrets: dict[str, str] = field(default_factory=dict)
     auto_mounts: tuple[AutoMount, ...] = ()
     labels: Labels = field(default_factory=Labels)
+    ray: RayCluster | None = None
     schema: int = PLAN_SCHEMA
 
     def save(self, path: str | Path) -> Path:

@@ -93,6 +93,59 @@ _RESOURCES = (
     ),
 )
 
+_RAY = (
+    Field(
+        "ray_launcher",
+        "str",
+        "Who makes the cluster of a recipe that is launched by Ray: job, its own nodes among themselves; platform is "
+        "refused, as nothing tells how such a job has ended.",
+        default="job",
+        choices=("job", "platform"),
+        of_builds=False,
+    ),
+    Field(
+        "ray_resources",
+        "table[scalar]",
+        "Ray: custom resources of every node, such as { nrl_tag_ALL = 1 }.",
+        of_builds=False,
+    ),
+    Field(
+        "ray_worker_resources",
+        "table[scalar]",
+        "Ray: custom resources of every node but the first, such as { worker_units = 1 }.",
+        of_builds=False,
+    ),
+    Field(
+        "ray_start_timeout",
+        "str",
+        "Ray: how long the nodes have to join the first, such as 15m; then the job fails and says which are missing.",
+        default="10m",
+        of_builds=False,
+    ),
+    Field(
+        "ray_tolerate_lost",
+        "bool",
+        "Ray: go on without a node that is lost in the middle; else the job fails, and says which it was.",
+        default=False,
+        of_builds=False,
+    ),
+    Field(
+        "ray_venv",
+        "str",
+        "Ray: the virtual environment that has it, or its bin, such as /opt/ray/bin; by default that of the "
+        "job's own python.",
+        of_builds=False,
+    ),
+    Field("ray_port", "positive", "Ray: the port of its head; by default a free one.", of_builds=False),
+    Field(
+        "ray_dashboard_port",
+        "count",
+        "Ray: the dashboard's port on the first node's loopback; 0 for no dashboard. By default a free one where the "
+        "job has several nodes, else none.",
+        of_builds=False,
+    ),
+)
+
 _DIRTY = ("warn", "refuse", "include")
 
 _PART = (
@@ -201,7 +254,7 @@ _AFTERWARDS = (
     ),
 )
 
-COMMON: tuple[Field, ...] = (*_WHERE, *_JOB, *_RESOURCES, *_PACKAGING, *_SWEEPS, *_AFTERWARDS)
+COMMON: tuple[Field, ...] = (*_WHERE, *_JOB, *_RESOURCES, *_RAY, *_PACKAGING, *_SWEEPS, *_AFTERWARDS)
 
 _BY_NAME = {field.name: field for field in COMMON}
 

@@ -1,4 +1,4 @@
-"""How the ranks of a node are started: one process, torchrun, or Ray with node 0 as its head.
+"""How the ranks of a node are started: one process, torchrun, or Ray, which a keeper starts (`jobside/ray.py`).
 
 torchrun's rendezvous is `static` for several nodes, not c10d: c10d numbers the nodes by host name, so that `NODE_RANK`
 would not say which ranks a node has, and it guesses from its host name whether a node is the master (torch 2.13).
@@ -16,8 +16,8 @@ def launch(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
     """The lines that become a node's command."""
     if plan.launch.kind == "torchrun":
         yield from _torchrun(plan)
-    elif plan.launch.kind == "ray" and plan.resources.nodes > 1:
-        yield from _ray(plan)
+    elif plan.launch.kind == "ray":
+        yield 'exec bash "$nemotron_script" --ray 9>&-'
     else:
         yield "nemotron_run"
 
@@ -32,21 +32,3 @@ def _torchrun(plan: Plan) -> Iterator[str]:
         )
     yield f"exec python -m torch.distributed.run {where} \\"
     yield f'  --nproc-per-node={plan.resources.nproc_per_node} --no-python bash "$nemotron_script" --rank 9>&-'
-
-
-def _ray(plan: Plan) -> Iterator[str]:
-    yield "# Node 0 is Ray's head and runs the command; the others serve it until it has ended. Nothing here waits for"
-    yield "# workers to join: ask Ray for the resources the job needs."
-    gpus = f" --num-gpus={plan.resources.gpus_per_node}" if plan.resources.gpus_per_node else ""
-    yield 'if [ "$NODE_RANK" -eq 0 ]; then'
-    yield (
-        '  ray start --head --block --node-ip-address="${RAY_ADDRESS%:*}" --port="${RAY_ADDRESS##*:}"'
-        + gpus
-        + " 8>&- 9>&- &"
-    )
-    yield "  nemotron_gate 'gate ray'"
-    yield "  nemotron_run"
-    yield "else"
-    yield "  nemotron_gate 'gate ray'"
-    yield f'  exec ray start --block --address="$RAY_ADDRESS"{gpus} 8>&- 9>&-'
-    yield "fi"

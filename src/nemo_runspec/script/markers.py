@@ -30,6 +30,8 @@ REASONS: Mapping[str, str] = {
     "outputs": r"outputs: ",
     "inputs": r"inputs: ",
     "artifact": r"(?:input|output) '",
+    "ray_node": r"Ray lost node|Ray ended on node|node .* did not join Ray",
+    "ray": r"Ray",
     "registration": r"produced, not registered: ",
     "files": r".*(?:arrive whole|downloaded|package|unpack|digest|all nodes see it|\b(?:mkdir|mv|tar) failed)",
 }

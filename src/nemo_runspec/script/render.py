@@ -16,7 +16,7 @@ from typing import Any
 from nemo_runspec.artifacts.store import newest_inputs, versions_of
 from nemo_runspec.artifacts.wandb import wandb_tasks
 from nemo_runspec.backends.base import RenderedFile, common_ranges
-from nemo_runspec.plans.model import EnvVar, Launch, Plan
+from nemo_runspec.plans.model import EnvVar, Launch, Plan, RayCluster
 from nemo_runspec.plans.wandb import run_id
 from nemo_runspec.redact import HIDDEN
 from nemo_runspec.script.launchers import launch
@@ -86,7 +86,8 @@ def _head(plan: Plan, layout: JobLayout) -> Iterator[str]:
 
 
 def _told(plan: Plan, identity: NodeIdentity) -> Iterator[str]:
-    hidden = () if identity.supervised else _secret_variables(plan)
+    # Ray's own logs are kept by the job's side itself, whoever reads its output.
+    hidden = () if identity.supervised and plan.launch.kind != "ray" else _secret_variables(plan)
     versions = versions_of(plan) if identity.publishes else ()
     yield f"nemotron_values={quote(json_page(job_values(plan, identity)))}"
     yield f"nemotron_words=({' '.join(_words(identity))})"
@@ -111,8 +112,27 @@ def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
         "inputs": inputs,
         "named": {variable.name: variable.value for variable in _naming(plan)},
         "stall": stall,
+        "ray": _ray(plan) if plan.launch.kind == "ray" else None,
         "checks": list(_checks(plan)) or None,
     }
+
+
+def _ray(plan: Plan) -> dict[str, Any]:
+    """What the keeper of a node's Ray is told (`jobside.ray`)."""
+    ray = plan.ray or RayCluster()
+    own = any(variable.name == "NCCL_SOCKET_IFNAME" for variable in plan.env)
+    told = {
+        "timeout": ray.start_timeout,
+        "cpus": ray.cpus,
+        "resources": dict(ray.resources),
+        "worker_resources": dict(ray.worker_resources),
+        "venv": ray.venv,
+        "port": ray.port,
+        "dashboard": ray.dashboard_port,
+        "tolerate": ray.tolerate_lost,
+        "own_interface": own,
+    }
+    return {key: value for key, value in told.items() if value or (key == "dashboard" and value is not None)}
 
 
 def _checks(plan: Plan) -> Iterator[dict[str, Any]]:

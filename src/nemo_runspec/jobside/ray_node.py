@@ -1,0 +1,192 @@
+"""Ray on one node: with which Python, words and variables it is started, and what its observer says."""
+
+import _thread
+import os
+
+from nemo_runspec.jobside import processes, values
+from nemo_runspec.jobside.address import free_port
+from nemo_runspec.jobside.gates import Failure
+from nemo_runspec.jobside.ray_home import TOKEN, RayHome
+from nemo_runspec.jobside.ray_processes import MARK, RayProcesses, Warden
+
+MYPY = False
+if MYPY:
+    from typing import Any, Dict, List, Optional
+
+    from nemo_runspec.jobside.job import JobTask
+
+_SAID = 3
+_LAST = 3
+"""Lines of Ray's own that a failure to start is told with."""
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_COLOR_PREFIX": "0"}
+_QUOTA = "/sys/fs/cgroup/cpu.max"
+
+
+class RayNode:
+    """Ray on this node. Nothing of it has been started yet.
+
+    Args:
+        job: this task of the job; its `ray` is what the plan says (`plans.model.RayCluster`).
+    """
+
+    def __init__(self, job: "JobTask") -> None:
+        self.job = job
+        self.name = name_of(job.node)
+        self.python = python_of(str(job.ray.get("venv") or ""))
+        self.home = RayHome()
+        self.ray = RayProcesses("%s-%s-%d-%s" % (job.name, job.attempt, job.node, os.urandom(4).hex()))
+        self.warden = Warden(self.ray, self.home.path)
+        self.said: "Dict[str, Any]" = {}
+        self.observer: "Optional[processes.Child]" = None
+        self._servers: "List[int]" = []
+        self._told = -1
+        self.dashboard = dashboard_port(job)
+
+    def environment(self) -> "Dict[str, str]":
+        """The variables of Ray, and of the command, which is among what ends with it."""
+        found = dict(os.environ)
+        found.update({MARK: self.ray.mark, **_QUIET})
+        found.setdefault("RAY_AUTH_MODE", "token")
+        found["RAY_AUTH_TOKEN_PATH"] = self.home.file(TOKEN)
+        found.setdefault("RAY_raylet_start_wait_time_s", str(int(self.job.ray["timeout"])))
+        # The interface that collectives use: right on whole nodes of 8 GPUs alone, unless somebody has said so here.
+        if self.job.gpus_per_node != 8 and not self.job.ray.get("own_interface"):
+            found.pop("NCCL_SOCKET_IFNAME", None)
+        return found
+
+    def prepare(self) -> None:
+        """Starts the observer, which loads Ray; a worker's waits for the head's address. Raises `Failure`."""
+        told = {"head": self.job.node == 0, "words": self._words(), "folder": self.home.path, "count": self.job.nodes}
+        program = self.job.root + "/supervisor.py"
+        source, self._told = os.pipe()
+        mine, out = os.pipe()
+        log = os.open(self.home.file("start.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        words = [self.python, program, "ray-node", "-", values.write(told)]
+        try:
+            fds = {0: source, 1: log, 2: log, _SAID: out}
+            self.observer = processes.start(words, self.environment(), fds, session=True)
+        except OSError as error:
+            raise Failure("Ray: %s cannot be started: %s" % (self.python, error.strerror), 1, "ray") from None
+        finally:
+            for number in (source, out, log):
+                os.close(number)
+        self.ray.session = self.observer.pid
+        self.warden.tell_session(self.observer.pid)
+        _thread.start_new_thread(self._listen, (mine,))
+
+    def join(self, address: str) -> None:
+        """Has a worker join the head at this address."""
+        try:
+            os.write(self._told, (address + "\n").encode())
+        except OSError:
+            return  # it has ended, which is seen
+
+    def starts(self) -> bool:
+        """Whether Ray does not run here yet. Raises `Failure` where it could not be started."""
+        if self.said.get("ray") == "":
+            raise Failure("Ray: %s on node %d has no Ray" % (self.python, self.job.node), 1, "ray")
+        if "address" in self.said:
+            if not self._servers:
+                self._servers = self.ray.servers()
+            return False
+        if self.observer is not None and self.observer.has_ended() and "address" not in self.said:
+            said = "; ".join(self.home.last_lines("start.log", _LAST)) or "it says nothing"
+            raise Failure("Ray could not be started on node %d: %s" % (self.job.node, said), 1, "ray")
+        return True
+
+    def is_lost(self) -> bool:
+        """Whether Ray has ended on this node, once it had started."""
+        return any(not _lives(pid) for pid in self._servers)
+
+    def end(self, logs: str, hidden: "List[bytes]") -> None:
+        """Ends all of it, keeps its logs in a folder and removes everything else."""
+        self.ray.end()
+        if self.observer is not None:
+            self.observer.has_ended()
+        self.home.keep_logs(logs, hidden)
+        self.home.remove()
+
+    def _words(self) -> "List[str]":
+        """What `ray start` is told: this job's part of the node, and ports that nobody else has."""
+        job, told = self.job, self.job.ray
+        resources = dict(told.get("resources") or {})
+        words = [
+            "--node-name=" + self.name,
+            "--num-cpus=%d" % (told.get("cpus") or cpus()),
+            "--num-gpus=%d" % job.gpus_per_node,
+            "--temp-dir=" + self.home.path,
+            "--min-worker-port=0",
+            "--max-worker-port=0",
+            "--dashboard-agent-listen-port=0",
+            "--disable-usage-stats",
+        ]
+        own = (os.environ.get("NEMOTRON_NODE_IPS") or "").split("\n")
+        if job.nodes > 1 and job.node < len(own) and own[job.node].replace(".", "").isdigit():
+            words.append("--node-ip-address=" + own[job.node])
+        if job.node == 0:
+            words += ["--head", "--port=%d" % int(told.get("port") or 0), "--dashboard-host=127.0.0.1"]
+            words.append("--include-dashboard=" + ("true" if self.dashboard else "false"))
+            words.append("--dashboard-port=%d" % (self.dashboard or free_port()))
+            words.append("--ray-client-server-port=%d" % free_port())
+        else:
+            resources.update(told.get("worker_resources") or {})
+        if resources:
+            words.append("--resources=" + values.write(resources))
+        return words
+
+    def _listen(self, source: int) -> None:
+        held = b""
+        while True:
+            chunk = os.read(source, 65536)
+            if not chunk:
+                break
+            *lines, held = (held + chunk).split(b"\n")
+            for line in lines:
+                self.said.update(values.read(line.decode("ascii")))
+            processes.wake()
+        os.close(source)
+        processes.wake()
+
+
+def name_of(node: int) -> str:
+    """A node as Ray names it."""
+    return "node-%d" % node
+
+
+def python_of(venv: str) -> str:
+    """The Python that has Ray: in a virtual environment, or its folder of programs; else the one on `PATH`.
+
+    Raises:
+        Failure: there is none.
+    """
+    folders = [venv, venv + "/bin"] if venv else (os.environ.get("PATH") or os.defpath).split(":")
+    names = ("python", "python3")
+    for path in (folder + "/" + name for folder in folders for name in names):
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    raise Failure("Ray: there is no python in %s" % (venv or "PATH"), 1, "ray")
+
+
+def dashboard_port(job: "JobTask") -> int:
+    """Where the dashboard listens on node 0's loopback; 0 for none: by default, a job of one node has none."""
+    asked = job.ray.get("dashboard")
+    return (free_port() if job.nodes > 1 else 0) if asked is None else int(asked)
+
+
+def cpus() -> int:
+    """CPU cores that this node's part of the job may use, by its affinity and its control group's quota."""
+    found = len(os.sched_getaffinity(0))
+    try:
+        with open(_QUOTA) as source:
+            quota, period = source.read().split()
+        if quota != "max":
+            found = min(found, int(quota) // int(period))
+    except (OSError, ValueError):
+        pass
+    granted = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
+    return max(1, min(found, int(granted)) if granted.isdigit() else found)
+
+
+def _lives(pid: int) -> bool:
+    fields = processes.stat_of(pid)
+    return bool(fields) and fields is not None and fields[0] not in "ZX"

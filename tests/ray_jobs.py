@@ -1,0 +1,43 @@
+"""What the tests of Ray jobs share: scripts of jobs, and what is left of a cluster."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from waiting import LONG, until
+
+from nemo_runspec.jobside.processes import environment_of, words_of
+from nemo_runspec.jobside.ray_processes import MARK
+from nemo_runspec.plans.model import Plan, RayCluster
+
+RAY_BIN = Path(sys.executable).parent
+"""The tests' own Python has Ray: a client of Lepton's needs it."""
+
+PATIENCE = 3 * LONG
+"""Seconds. Ray starts a dozen Python processes on each node, a few seconds of a processor's time each."""
+
+WAITS = """
+import os, pathlib, ray, time
+ray.init(logging_level="ERROR")
+print("ready", os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+def with_ray(plan: Plan, **values: object) -> Plan:
+    """A plan with a cluster of these values; its nodes have so long to start as a test waits."""
+    return dataclasses.replace(plan, ray=RayCluster(**{"start_timeout": int(PATIENCE), **values}))  # type: ignore[arg-type]
+
+
+def left_of(job: str) -> list[str]:
+    """The processes of a job's clusters that live on this machine, as their words."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    found = [pid for pid in pids if environment_of(pid).get(MARK, "").startswith(f"{job}-")]
+    return [" ".join(words_of(pid)) for pid in found]
+
+
+def wait_until_gone(job: str) -> None:
+    """Waits until no process of a job's clusters is left."""
+    until(lambda: not left_of(job), f"the end of {left_of(job)}")

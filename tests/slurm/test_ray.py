@@ -1,0 +1,78 @@
+"""Ray over several nodes of a real Slurm: who joins, who is missing, who is lost, and what is left afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from labs.slurm.cluster import SlurmLab
+from labs.slurm.fixtures import needs_slurm
+from ray_jobs import PATIENCE, RAY_BIN, left_of, wait_until_gone, with_ray
+from slurm_jobs import LabHost, slurm_plan, start, tasks_said, wait
+
+pytestmark = [needs_slurm, pytest.mark.slow]
+
+WORK = """
+import json, os, ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+
+ray.init(logging_level="ERROR")
+nodes = {node["NodeName"]: node for node in ray.nodes() if node["Alive"]}
+print("cluster", json.dumps({name: node["Resources"] for name, node in nodes.items()}))
+
+@ray.remote(resources={"worker_units": 1})
+def where():
+    print("said by a task")
+    return os.uname().nodename, os.getcwd(), os.environ["ANY"], os.environ.get("NCCL_SOCKET_IFNAME")
+
+print("task", *ray.get(where.remote()), flush=True)
+raise SystemExit(7)
+"""
+
+
+ON_PATH = f"export PATH={RAY_BIN}:$PATH NCCL_SOCKET_IFNAME=eth9"
+
+
+@pytest.fixture
+def host(slurm_lab: SlurmLab) -> LabHost:
+    return LabHost(slurm_lab)
+
+
+def test_two_nodes_are_one_cluster_as_long_as_the_command_runs(host: LabHost, tmp_path: Path):
+    plan = slurm_plan(
+        tmp_path, WORK, {"cpus_per_task": 2}, launch="ray", nodes=2, setup=(ON_PATH,), env={"ANY": "thing"}
+    )
+    plan = with_ray(plan, cpus=2, resources={"nrl_tag_ALL": 1}, worker_resources={"worker_units": 1})
+    job = start(host, plan)
+    seen = wait(host, job, seconds=PATIENCE)
+    said = tasks_said(plan, job)
+    assert (seen.state, seen.exit_code) == ("failed", 7), said + seen.reason
+    cluster = json.loads(next(line for line in said.splitlines() if "cluster {" in line).partition("cluster ")[2])
+    asked = ("CPU", "GPU", "nrl_tag_ALL", "worker_units")
+    assert {name: {key: has.get(key) for key in asked} for name, has in cluster.items()} == {
+        "node-0": {"CPU": 2.0, "GPU": None, "nrl_tag_ALL": 1.0, "worker_units": None},
+        "node-1": {"CPU": 2.0, "GPU": None, "nrl_tag_ALL": 1.0, "worker_units": 1.0},
+    }
+    assert "task n2 " in said and " thing None" in said
+    logs = Path(plan.job_dir) / "logs" / "ray"
+    for node in ("node-0", "node-1"):
+        assert (logs / node / "raylet.out").stat().st_size
+    assert any("said by a task" in file.read_text() for file in (logs / "node-1").glob("worker-*.out"))
+    assert not left_of(plan.name)
+
+
+def test_a_node_that_does_not_join_is_named(host: LabHost, tmp_path: Path):
+    """The Python of the second node never starts."""
+    hangs = tmp_path / "hangs" / "python"
+    hangs.parent.mkdir()
+    hangs.write_text("#!/bin/sh\nexec sleep 600\n")
+    hangs.chmod(0o755)
+    setup = (ON_PATH, f'[ "$NODE_RANK" = 0 ] || export PATH={hangs.parent}:$PATH')
+    plan = slurm_plan(tmp_path, "print('never')", launch="ray", nodes=2, setup=setup)
+    job = start(host, with_ray(plan, start_timeout=5))
+    seen = wait(host, job, seconds=PATIENCE)
+    assert (seen.state, seen.exit_code) == ("failed", 1)
+    assert "node 1 (n2" in seen.reason and "ray_start_timeout = 5s" in seen.reason, seen.reason
+    assert "never" not in tasks_said(plan, job)
+    wait_until_gone(plan.name)

@@ -107,7 +107,7 @@ class Runspec:
         kind: one of `KINDS`; None where the script does not say. `tags`: words to find it by.
         image: container image where the profile names none. `setup`: shell commands before the command.
         launch: one of `LAUNCHERS`; `cmd` a template with `{script}` and `{config}`; `workdir` where it runs; `python`
-            which interpreter, None for the one of its own environment.
+            which interpreter, None for the one of its own environment; `head_only`: on node 0 alone.
         config_dir: relative to the script; `config_default` the configuration used without `-c`; `config_declared`
             where the header has a `[config]` table: then a missing configuration is an error.
         nodes, gpus_per_node: defaults for any profile; None where the script does not say.
@@ -128,6 +128,7 @@ class Runspec:
     launch: str = "direct"
     cmd: str | None = None
     workdir: str | None = None
+    head_only: bool = False
     python: str | None = None
     config_dir: str = "./config"
     config_default: str = "default"
@@ -220,6 +221,7 @@ def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, 
         launch=run.get("launch", "torchrun"),
         cmd=run.get("cmd"),
         workdir=run.get("workdir"),
+        head_only=run.get("head_only", False),
         python=run.get("python"),
         config_dir=config.get("dir", "./config"),
         config_default=config.get("default", "default"),

@@ -57,6 +57,25 @@ def test_contract(bench):
 
 
 @pytest.mark.slow
+def test_work_of_the_first_node(bench):
+    """What is for the first node runs there alone: startup commands that all wait for, a command that all stay for."""
+    bench = bench.of_several()
+    made = '"$NEMOTRON_JOB_DIR/made-by-$NEMOTRON_NODE_RANK"'
+    first = ["sleep 1", f"touch {made}; export ONLY=$NEMOTRON_NODE_RANK"]
+    bench.profile(head_startup_commands=first, startup_commands=['ls "$NEMOTRON_JOB_DIR/made-by-0"'], head_only=True)
+    ended = bench.attached(
+        """
+        import glob
+        print("made by", [name[-1] for name in glob.glob(os.environ["NEMOTRON_JOB_DIR"] + "/made-by-*")])
+        print("ran on", os.environ["NEMOTRON_NODE_RANK"], "with", os.environ["ONLY"])
+        """
+    )
+    assert ended.code == 0, ended.err
+    said = [line.removeprefix("[rank0] ") for line in ended.out.splitlines() if "made by" in line or "ran on" in line]
+    assert said == ["made by ['0']", "ran on 0 with 0"]
+
+
+@pytest.mark.slow
 def test_failing_setup_of_one_node(bench):
     """A node that fails in its startup commands is named, with its exit code; the others, amid theirs, are ended."""
     bench = bench.of_several()

@@ -49,6 +49,14 @@ def test_torchrun_meets_by_the_name_that_the_platform_gives(tmp_path, torch_bin,
         assert f"[rank{number}] sum 3.0 of 2 at localhost\n" in pod.text
 
 
+def test_nodes_without_a_command_end_as_the_first_one_does(tmp_path):
+    path = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
+    cargo = loaded(cloud_plan(tmp_path, "print('ran', flush=True); raise SystemExit(6)", nodes=2, head_only=True))
+    pods = [start(cargo, **node(index, PATH=path)) for index in (0, 1)]
+    assert [pod.wait() for pod in pods] == [6, 6], pods[0].text + pods[1].text
+    assert ["[rank0] ran" in pod.text for pod in pods] == [True, False]
+
+
 @pytest.mark.slow
 def test_ray_makes_one_cluster_of_the_pods_and_ends_with_its_driver(tmp_path):
     path = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")

@@ -253,3 +253,9 @@ def test_processes_that_differ_from_gpus_are_a_warning(project):
 def test_processes_per_node(project, overrides, processes):
     plan = nemo_runspec.plan("nano3/pretrain", config="tiny", profile="my-cluster", overrides=overrides)
     assert plan.resources.nproc_per_node == processes
+
+
+def test_torchrun_has_no_first_node_that_works_alone(nemotron, project):
+    project.write("env.toml", f"{ENV_TOML}\n[alone]\nextends = 'my-cluster'\nhead_only = true\n")
+    words = [word if word != "my-cluster" else "alone" for word in PLAN]
+    nemotron(*words).refuses("head_only runs the command on node 0 alone", 'launch = "direct"', "env.toml:")

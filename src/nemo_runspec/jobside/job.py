@@ -52,7 +52,7 @@ class JobTask:
 
     def has(self, flag: str) -> bool:
         """Whether a flag of its node identity is set: `requeues`, `signals_all`, `ends_all`, `pods`, `secrets_file`,
-        `here`. And `wandb`: it has a run on W&B.
+        `here`. And `wandb`: it has a run on W&B; `head_only`: node 0 alone has the command.
         """
         return flag in self.flags
 

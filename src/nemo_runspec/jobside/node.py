@@ -24,6 +24,7 @@ if MYPY:
     from typing import Dict, List, Optional
 
     from nemo_runspec.jobside.job import JobTask
+    from nemo_runspec.jobside.watch import Watch
 
 _IDLE = 60.0
 _LOOK = 2.0
@@ -139,6 +140,7 @@ class NodeRun:
         while True:
             line = shell.heard()
             if line is not None:
+                self._open_gate(shell, line)
                 if self._is_ready(line):
                     break
             elif shell.child.has_ended():
@@ -178,15 +180,17 @@ class NodeRun:
                 if not self.job.has("signals_all"):
                     watch.tell(found.number)
             watch.look()
-        return self._conclude(shell)
+        return self._conclude(shell, watch)
 
-    def _conclude(self, shell: Shell) -> Ended:
+    def _conclude(self, shell: Shell, watch: "Watch") -> Ended:
         """What the command's end means."""
         child = shell.child
         if self.job.launch == "torchrun":
             self.ranks.end_left()
         if self.job.launch == "ray":
             return self._ray_ended(child)
+        if self.job.has("head_only"):
+            return watch.head_ended(child)
         return Ended(child.exit_code, child.signal, ran=True)
 
     def _ray_ended(self, child: processes.Child) -> Ended:
@@ -203,7 +207,12 @@ class NodeRun:
 
     def _answer_gates(self, shell: Shell) -> None:
         line = shell.heard()
-        if line is not None and line.startswith("gate "):
+        if line is not None:
+            self._open_gate(shell, line)
+
+    def _open_gate(self, shell: Shell, line: str) -> None:
+        """Lets the shell go on that waits for the other nodes, once they have come as far."""
+        if line.startswith("gate "):
             self.gates.reach(line[len("gate ") :], self.pause)
             shell.answer()
 

@@ -22,6 +22,8 @@ nemotron_ready() { nemotron_gate ready; export NEMOTRON_SETUP_DONE=1; exec <&7 7
 nemotron_forward() {
   "${NEMOTRON_WANDB_PYTHON:-python}" "$nemotron_root/supervisor.py" forward "$nemotron_root" "$1" 8>&- 9>&- || :
 }
+# A node without the command of its own: until its supervisor ends it.
+nemotron_follow() { exec sleep 999999999 8>&- 9>&-; }
 nemotron_run() {
   exec >&8 2>&1 8>&- 9>&-
   nemotron_command

@@ -2,7 +2,9 @@
 
 import time
 
+from nemo_runspec.jobside import processes
 from nemo_runspec.jobside.delivery import TICK, Delivery
+from nemo_runspec.jobside.exit_status import Ended
 from nemo_runspec.jobside.gates import Gates
 from nemo_runspec.jobside.signals import KILL, TERM, number_of
 
@@ -36,6 +38,7 @@ class Watch:
         self._told = 0
         self._steps: "List[Tuple[float, Callable[[], None]]]" = []
         self._ending = False
+        self._driver: "Optional[int]" = None
         self._stall = self._stall_watch()
 
     def tell(self, number: int) -> None:
@@ -67,6 +70,20 @@ class Watch:
         if self._stall is not None:
             self._stall.look()
 
+    def head_ended(self, child: processes.Child) -> Ended:
+        """What the end of a node's part means where node 0 alone has the command: all end as that does.
+
+        One that has ended without it was told to stop, or killed.
+        """
+        if self._job.task == 0:
+            try:
+                self._gates.folder.write("driver", {"exit_code": child.exit_code})
+            except OSError:
+                pass  # the others learn it by the job's end
+        if self._job.node > 0 and self._driver is not None:
+            return Ended(self._driver, ran=True)
+        return Ended(child.exit_code, child.signal, ran=True)
+
     def _looks_at_others(self) -> bool:
         return self._job.tasks > 1 or self._job.has("requeues")
 
@@ -76,6 +93,11 @@ class Watch:
             self.tell(number_of(name))
         if not self._ending and self._gates.first_failure() is not None:
             self._end_in(_WARNED)
+        if self._job.has("head_only") and self._job.node > 0 and self._driver is None:
+            driver = self._gates.folder.read("driver")
+            if driver:
+                self._driver = int(driver.get("exit_code", 1))
+                self._end_in(0.0)
 
     def _end_in(self, seconds: float) -> None:
         """TERM after so many seconds, KILL some time after it."""

@@ -48,7 +48,9 @@ def _package(plan: Plan) -> Any:
 
 def _command(plan: Plan) -> Any:
     launch, python = plan.launch, plan.python
-    return [launch.kind, launch.cmd, launch.args, launch.setup, python.dependencies, python.requires_python, python.uv]
+    head = [launch.head_setup, launch.head_only] if launch.head_setup or launch.head_only else []
+    parts = [launch.kind, launch.cmd, launch.args, launch.setup, python.dependencies, python.requires_python, python.uv]
+    return [*parts, *head]
 
 
 def _image(plan: Plan) -> str:

@@ -370,7 +370,23 @@ class _Builder:
             beside=places_in_package(package, self.recipe.folder) if self.recipe.own else (),
             world_size=env.get("world_size") or "processes",
             secret_args=self.args[1],
+            head_setup=tuple(env.get("head_startup_commands") or ()),
+            head_only=self._head_only(env),
         )
+
+    def _head_only(self, env: Mapping[str, Any]) -> bool:
+        """Under Ray it is so in any case."""
+        spec, asked = self.recipe.spec, env.get("head_only")
+        wanted = spec.head_only if asked is None else bool(asked)
+        if wanted and spec.launch == "torchrun":
+            raise self._placed(
+                UserError(
+                    "head_only runs the command on node 0 alone, and torchrun starts it on all nodes",
+                    remedy='take it out; or launch = "direct" in the recipe\'s header',
+                    key="head_only",
+                )
+            )
+        return wanted and spec.launch == "direct"
 
 
 def _resources(env: Mapping[str, Any]) -> Resources:

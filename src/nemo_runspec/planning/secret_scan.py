@@ -56,6 +56,8 @@ def _texts(plan: Plan) -> Iterator[tuple[str, str]]:
         yield path, value if isinstance(value, str) else repr(value)
     for argument in plan.launch.args:
         yield "an argument after --", argument
+    for command in plan.launch.head_setup:
+        yield "head_startup_commands", command
     for command in plan.launch.setup:
         yield "startup_commands", command
     for variable in plan.env:

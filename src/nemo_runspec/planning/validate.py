@@ -99,7 +99,7 @@ def _hidden(plan: Plan) -> Iterator[str]:
     """What nemotron acts on holds no control characters. The config and the arguments are the user's own text."""
     texts = {
         "job_dir": plan.job_dir,
-        "launch.setup": plan.launch.setup,
+        "launch.setup": [*plan.launch.head_setup, *plan.launch.setup],
         "bundle.files": [file.path for file in plan.bundle.files],
         "env": [variable.name for variable in plan.env],
         **{f"target.{key}": value for key, value in _table(plan.target).items()},

@@ -50,6 +50,8 @@ class Launch:
         takes_config: True where the script gets `--config <train.yaml>`.
         setup: shell commands that run on every node, in the command's own shell, before the command.
         world_size: what `WORLD_SIZE` counts, `processes` or `nodes`.
+        head_setup: shell commands that run on node 0 alone before `setup`, which all nodes wait for.
+        head_only: True where the command runs on node 0 alone, and the other nodes are there until it has ended.
     """
 
     kind: str
@@ -62,6 +64,8 @@ class Launch:
     beside: tuple[str, ...] = ()
     world_size: str = "processes"
     secret_args: tuple[str, ...] = ()
+    head_setup: tuple[str, ...] = ()
+    head_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,20 @@ _JOB = (
         of_builds=False,
     ),
     Field(
+        "head_startup_commands",
+        "list[str]",
+        "Shell commands that run on node 0 alone; startup_commands begin on all nodes once they have ended.",
+        default=[],
+        of_builds=False,
+    ),
+    Field(
+        "head_only",
+        "bool",
+        "Run the command on node 0 alone, such as mpirun; the others run their startup_commands and stay until it has "
+        "ended. For recipes whose launcher is direct.",
+        of_builds=False,
+    ),
+    Field(
         "run_command",
         "str",
         "Replaces the recipe's command; {script} and {config} stand for the two paths.",

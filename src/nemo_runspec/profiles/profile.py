@@ -26,7 +26,8 @@ _PLACEHOLDER = re.compile(r"(?:\b(YOUR|MY)-[A-Z]|\bCHANGE[-_ ]?ME\b|/\.\.\./)")
 _IN_BRACKETS = re.compile(r"<[A-Za-z][\w -]*>")
 _SHOUTED = re.compile(r"\b(YOUR|MY)_[A-Z]")
 _SHELL = frozenset({
-    "startup_commands", "setup_lines", "pre_launch_commands", "run_command", "srun_args", "secrets", "container_env",
+    "startup_commands", "head_startup_commands", "setup_lines", "pre_launch_commands", "run_command", "srun_args",
+    "secrets", "container_env",
     "secret_vars", "custom_spec", "additional_kwargs", "additional_parameters",
 })  # fmt: skip
 """Keys of shell text, of names of variables, and of what goes to a platform as it is, which holds both: there

@@ -70,7 +70,7 @@ def render_job_script(plan: Plan, layout: JobLayout) -> str:
         ("# --- what stands below runs in a shell that the supervisor starts", '. "$nemotron_root/start.sh" "$@"'),
         ("# --- environment", *_environment(plan, layout)),
         ("# --- setup", *_setup(plan, layout)),
-        ("# --- the command", *_forwarding(plan), *launch(plan, identity)),
+        ("# --- the command", *_forwarding(plan), *_followers(plan), *launch(plan, identity)),
     )
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
@@ -107,7 +107,7 @@ def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
         "ranks": plan.resources.nproc_per_node if plan.launch.kind == "torchrun" else None,
         "gpus_per_node": plan.resources.gpus_per_node or None,
         "world": plan.launch.world_size if plan.launch.world_size == "nodes" else None,
-        "flags": [*(flag for flag in _FLAGS if getattr(identity, flag)), *(["wandb"] if run_id(plan) else [])],
+        "flags": [*(flag for flag in _FLAGS if getattr(identity, flag)), *_own_flags(plan)],
         "settings": {variable.name: variable.value for variable in plan.env if variable.name in _TOLD},
         "inputs": inputs,
         "named": {variable.name: variable.value for variable in _naming(plan)},
@@ -133,6 +133,18 @@ def _ray(plan: Plan) -> dict[str, Any]:
         "own_interface": own,
     }
     return {key: value for key, value in told.items() if value or (key == "dashboard" and value is not None)}
+
+
+def _own_flags(plan: Plan) -> Iterator[str]:
+    if run_id(plan):
+        yield "wandb"
+    if _follows(plan):
+        yield "head_only"
+
+
+def _follows(plan: Plan) -> bool:
+    """Whether there are nodes without the command."""
+    return plan.launch.head_only and plan.resources.nodes > 1
 
 
 def _checks(plan: Plan) -> Iterator[dict[str, Any]]:
@@ -226,11 +238,12 @@ def _setup(plan: Plan, layout: JobLayout) -> Iterator[str]:
     if plan.package.kind != "none":
         yield f"cd {quote(layout.code)}"
     yield "set +u"
-    total = len(plan.launch.setup)
-    for number, command in enumerate(plan.launch.setup, 1):
-        yield f"nemotron_at 'setup: startup command {number} of {total}'"
-        # What it leaves behind holds neither the output nor the supervisor's socket.
-        yield f"eval {quote(command)} 8>&- 9>&-"
+    if plan.launch.head_setup:
+        yield 'if [ "$NEMOTRON_NODE_RANK-${LOCAL_RANK:-0}" = 0-0 ]; then'
+        yield from _commands("head startup command", plan.launch.head_setup)
+        yield "fi"
+        yield "nemotron_gate 'gate head'"
+    yield from _commands("startup command", plan.launch.setup)
     yield "set -eo pipefail"
     if plan.launch.workdir:
         yield f"nemotron_at {quote(f'setup: change to {plan.launch.workdir}')}"
@@ -238,9 +251,21 @@ def _setup(plan: Plan, layout: JobLayout) -> Iterator[str]:
     yield "nemotron_ready"
 
 
+def _commands(what: str, commands: tuple[str, ...]) -> Iterator[str]:
+    for number, command in enumerate(commands, 1):
+        yield f"nemotron_at 'setup: {what} {number} of {len(commands)}'"
+        # What it leaves behind holds neither the output nor the supervisor's socket.
+        yield f"eval {quote(command)} 8>&- 9>&-"
+
+
 def _forwarding(plan: Plan) -> Iterator[str]:
     if tasks := wandb_tasks(plan):
         yield f"nemotron_forward {','.join(tasks)}"
+
+
+def _followers(plan: Plan) -> Iterator[str]:
+    if _follows(plan):
+        yield '[ "$NEMOTRON_NODE_RANK" -eq 0 ] || nemotron_follow'
 
 
 def _workdir(workdir: str) -> str:

@@ -36,8 +36,8 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "outputs", "output_url", "s3_endpoint", "s3_region", "cloud_metadata",
     ),
     "Command and environment": (
-        "env_vars", "secrets", "secret_vars", "startup_commands", "pre_launch_commands", "setup_lines", "run_command",
-        "workdir", "srun_args", "distributed_framework", "ray_version",
+        "env_vars", "secrets", "secret_vars", "startup_commands", "head_startup_commands", "pre_launch_commands",
+        "setup_lines", "run_command", "head_only", "workdir", "srun_args", "distributed_framework", "ray_version",
     ),
     "Your own code": (
         "packager", "packager_subpath", "packager_include_submodules", "packager_include_pattern",

@@ -18,13 +18,6 @@ RAY_BIN = Path(sys.executable).parent
 PATIENCE = 3 * LONG
 """Seconds. Ray starts a dozen Python processes on each node, a few seconds of a processor's time each."""
 
-WAITS = """
-import os, pathlib, ray, time
-ray.init(logging_level="ERROR")
-print("ready", os.getpid(), flush=True)
-time.sleep(600)
-"""
-
 
 def with_ray(plan: Plan, **values: object) -> Plan:
     """A plan with a cluster of these values; its nodes have so long to start as a test waits."""

@@ -19,10 +19,11 @@ TOKEN = "token"
 
 
 class RayHome:
-    """The folder. Raises `Failure` where none can be made."""
+    """The folder, and `ray` in it, which is Ray's own. Raises `Failure` where none can be made."""
 
     def __init__(self) -> None:
         self.path = _made()
+        self.ray = self.path + "/r"  # Ray opens it to everybody
 
     def file(self, name: str) -> str:
         """The path of a file in it."""
@@ -70,9 +71,9 @@ class RayHome:
     def _logs(self) -> "Iterator[Tuple[float, str, str]]":
         """When each was written last, its path, and its name in the copy: of a folder below it, with that before it."""
         yield 0.0, self.file("start.log"), "start.log"
-        for session in _listed(self.path):
-            top = "%s/%s/logs" % (self.path, session)
-            if not session.startswith("session_") or os.path.islink(self.file(session)):
+        for session in _listed(self.ray):
+            top = "%s/%s/logs" % (self.ray, session)
+            if not session.startswith("session_") or os.path.islink(self.ray + "/" + session):
                 continue
             for folder, _, names in os.walk(top):
                 for name in names:

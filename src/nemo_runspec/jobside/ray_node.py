@@ -56,7 +56,7 @@ class RayNode:
 
     def prepare(self) -> None:
         """Starts the observer, which loads Ray; a worker's waits for the head's address. Raises `Failure`."""
-        told = {"head": self.job.node == 0, "words": self._words(), "folder": self.home.path, "count": self.job.nodes}
+        told = {"head": self.job.node == 0, "words": self._words(), "folder": self.home.ray, "count": self.job.nodes}
         program = self.job.root + "/supervisor.py"
         source, self._told = os.pipe()
         mine, out = os.pipe()
@@ -114,7 +114,7 @@ class RayNode:
             "--node-name=" + self.name,
             "--num-cpus=%d" % (told.get("cpus") or cpus()),
             "--num-gpus=%d" % job.gpus_per_node,
-            "--temp-dir=" + self.home.path,
+            "--temp-dir=" + self.home.ray,
             "--min-worker-port=0",
             "--max-worker-port=0",
             "--dashboard-agent-listen-port=0",

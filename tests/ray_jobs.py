@@ -19,6 +19,28 @@ PATIENCE = 3 * LONG
 """Seconds. Ray starts a dozen Python processes on each node, a few seconds of a processor's time each."""
 
 
+LOSES = """
+import os, ray, signal, sys, time
+
+ray.init(logging_level="ERROR")
+
+@ray.remote(resources={"worker_units": 1}, max_retries=0)
+def ends_its_node():
+    os.kill(os.getppid(), signal.SIGKILL)
+
+try:
+    ray.get(ends_its_node.remote())
+except ray.exceptions.RayError as error:
+    print("lost", type(error).__name__, flush=True)
+time.sleep(float(os.environ.get("GOES_ON_AFTER", "600")))
+while len([node for node in ray.nodes() if node["Alive"]]) > 1:
+    time.sleep(0.2)
+print("went on", flush=True)
+sys.exit(5)
+"""
+"""Kills the raylet of another node; then it goes on without that."""
+
+
 def with_ray(plan: Plan, **values: object) -> Plan:
     """A plan with a cluster of these values; its nodes have so long to start as a test waits."""
     return dataclasses.replace(plan, ray=RayCluster(**{"start_timeout": int(PATIENCE), **values}))  # type: ignore[arg-type]

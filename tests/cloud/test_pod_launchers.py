@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import textwrap
 import uuid
 
 import pytest
 from pod_process import cloud_plan, loaded, name_service, node, start, start_as_variables
-from ray_jobs import PATIENCE, left_of, with_ray
+from ray_jobs import LOSES, PATIENCE, left_of, with_ray
 
 SUM = """
     import os, torch, torch.distributed as dist
@@ -20,12 +21,13 @@ SUM = """
 """
 
 
-DRIVER = """
+DRIVER = f"""
     import os, ray
     ray.init(logging_level="ERROR")
     alive = sorted(node["NodeName"] for node in ray.nodes() if node["Alive"])
     print("driver with", *alive, "at", os.environ["MASTER_ADDR"], flush=True)
-    raise SystemExit(5)
+    ray.shutdown()
+{textwrap.indent(LOSES, "    ")}
 """
 
 
@@ -58,11 +60,12 @@ def test_nodes_without_a_command_end_as_the_first_one_does(tmp_path):
 
 
 @pytest.mark.slow
-def test_ray_makes_one_cluster_of_the_pods_and_ends_with_its_driver(tmp_path):
+def test_ray_makes_one_cluster_of_the_pods_and_goes_on_without_one_that_may_be_lost(tmp_path):
     path = name_service(tmp_path, "worker-0.my-job-ab12-job-svc")
-    plan = with_ray(cloud_plan(tmp_path, DRIVER, name=f"pods-1120-{uuid.uuid4().hex[:8]}", launch="ray", nodes=2))
-    cargo = loaded(plan)
-    pods = [start(cargo, **node(index, PATH=path)) for index in (0, 1)]
+    plan = cloud_plan(tmp_path, DRIVER, name=f"pods-1120-{uuid.uuid4().hex[:8]}", launch="ray", nodes=2)
+    cargo = loaded(with_ray(plan, worker_resources={"worker_units": 1}, tolerate_lost=True))
+    pods = [start(cargo, **node(index, PATH=path, GOES_ON_AFTER="0")) for index in (0, 1)]
     assert [pod.wait(PATIENCE) for pod in pods] == [5, 5], pods[0].text + pods[1].text
     assert "driver with node-0 node-1 at worker-0.my-job-ab12-job-svc\n" in pods[0].text
+    assert "went on" in pods[0].text and "Ray ended on node 1" in pods[1].text
     assert not left_of(plan.name)

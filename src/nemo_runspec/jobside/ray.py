@@ -131,7 +131,7 @@ class Keeper:
             self._pause(until, "node %d saw no head of Ray" % self.job.node)
             node.starts()
             head = self.gates.folder.read(HEAD)
-        self._same_version(node, head)
+        self.same_version(node, head)
         self._write_token(node, str(head["token"]))
         node.join(str(head["address"]))
         while node.starts():
@@ -149,7 +149,7 @@ class Keeper:
                 say(why + "; the job goes on, as ray_tolerate_lost says")
                 tolerated = True
 
-    def _same_version(self, node: RayNode, head: "Dict[str, object]") -> None:
+    def same_version(self, node: RayNode, head: "Dict[str, object]") -> None:
         """Raises `Failure` for a node whose Ray, or whose Python, is not the head's."""
         own, there = _versions(node.said), _versions(head)
         if own[:2] != there[:2]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
-from ray_jobs import PATIENCE, RAY_BIN, left_of, wait_until_gone, with_ray
+from ray_jobs import LOSES, PATIENCE, RAY_BIN, left_of, wait_until_gone, with_ray
 from slurm_jobs import LabHost, slurm_plan, start, tasks_said, wait
 
 pytestmark = [needs_slurm, pytest.mark.slow]
@@ -75,4 +75,15 @@ def test_a_node_that_does_not_join_is_named(host: LabHost, tmp_path: Path):
     assert (seen.state, seen.exit_code) == ("failed", 1)
     assert "node 1 (n2" in seen.reason and "ray_start_timeout = 5s" in seen.reason, seen.reason
     assert "never" not in tasks_said(plan, job)
+    wait_until_gone(plan.name)
+
+
+def test_a_node_that_is_lost_in_the_middle_is_named(host: LabHost, tmp_path: Path):
+    """Its raylet is killed, from inside a task. The command, which would wait for ever, is ended."""
+    plan = slurm_plan(tmp_path, LOSES, launch="ray", nodes=2, setup=(ON_PATH,))
+    job = start(host, with_ray(plan, worker_resources={"worker_units": 1}))
+    seen = wait(host, job, seconds=PATIENCE)
+    assert (seen.state, seen.exit_code) == ("failed", 1), tasks_said(plan, job) + seen.reason
+    assert "node 1" in seen.reason and "n2" in seen.reason, seen.reason
+    assert "went on" not in tasks_said(plan, job)
     wait_until_gone(plan.name)

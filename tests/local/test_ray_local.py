@@ -38,7 +38,8 @@ actor = Actor.remote()
 mode = ray.get(actor.facts.remote())
 (node,) = ray.nodes()
 has = {name: node["Resources"].get(name) for name in ("CPU", "GPU", "own")}
-print("facts", json.dumps([node["NodeName"], has, mode, os.environ["RAY_ADDRESS"], os.environ["RAY_AUTH_TOKEN_PATH"]]), flush=True)
+own = [os.environ[name] for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN_PATH")]
+print("facts", json.dumps([node["NodeName"], has, mode, *own]), flush=True)
 time.sleep(600)
 """
 SECRET = "Xq7-not-to-be-seen"

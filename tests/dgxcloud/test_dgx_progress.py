@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 from dgx_project import Site, make_site
 from labs.pods import needs_mounts
 from labs.runai.server import RunaiLab
-from support import Project
+from ray_dashboard import as_ray_job, led_here, put_report
+from support import Project, start
 from waiting import until
 
 pytestmark = needs_mounts
@@ -74,3 +77,40 @@ def test_a_port_of_it_is_led_here_by_the_platforms_own_tool(site: Site, tmp_path
     assert (ran.code, rest) == (6, [site.record(name)["handle"]["job_dir"], "0", "nvidia-smi", "-L"])
     site.opened()
     assert site.nemotron("jobs", "wait", name).code == 0
+
+
+def test_the_dashboard_of_its_ray_is_reached_beside_the_job(site: Site, tmp_path: Path) -> None:
+    """With run:ai's own tool: one stands here for it that runs the command on this machine."""
+    name = site.run(mode="--batch").succeeds().out.strip()
+    site.writes("told")
+    site.nemotron("jobs", "status", name).succeeds()
+    folder = site.project.state / "jobs" / name
+    as_ray_job(folder)
+    there = Path(json.loads((folder / "record.json").read_text())["handle"]["here"])
+    tool = tmp_path / "tools" / "runai"
+    tool.parent.mkdir()
+    until_words = 'until [ "$1" = -- ]; do shift; done; shift'
+    tool.write_text(
+        f'#!/bin/sh\n[ "$1 $2" = "workload exec" ] || exit 9\n{until_words}\nNEMOTRON_JOB_DIR="{there}" exec "$@"\n'
+    )
+    tool.chmod(0o755)
+    path = f"{tool.parent}{os.pathsep}{os.environ['PATH']}"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        put_report(there, server.getsockname()[1], root=str(there))
+        words = ("jobs", "ray", name, "--dashboard", "--json")
+        with led_here(start(site.project, *words, PATH=path)) as (here, token):
+            assert token.read_text() == "0123abcd"
+            with socket.create_connection(("127.0.0.1", here), 120) as end:
+                end.sendall(b"asked")
+                answering, _ = server.accept()
+                assert answering.recv(5) == b"asked"
+                answering.close()
+        assert not token.exists()
+    site.opened()
+    assert site.nemotron("jobs", "wait", name).code == 0
+    site.nemotron("jobs", "ray", name, "--dashboard").refuses("a dashboard needs a running job")
+    record = json.loads((folder / "record.json").read_text())
+    (folder / "record.json").write_text(json.dumps({**record, "handle": {**record["handle"], "here": ""}}))
+    site.nemotron("jobs", "ray", name).refuses(
+        "which no machine that can be asked sees", "run_dir_here", "jobs forward"
+    )

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tarfile
 import threading
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +24,17 @@ from waiting import until
 from nemo_runspec.backends.docker.container import noted_place
 from nemo_runspec.backends.docker.images import ensure_image
 from nemo_runspec.backends.docker.networks import drop_network, ensure_network
-from nemo_runspec.backends.docker.render import render
+from nemo_runspec.backends.docker.render import LAYOUT, render
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of
 from nemo_runspec.backends.docker.worker import DockerWorker
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.record import JobRecord, Transition, now
+from nemo_runspec.remote.relay import Relay, listening
+from nemo_runspec.script.enter import ShellRequest
+from nemo_runspec.script.programs import SUPERVISOR
 from nemo_runspec.submission.layout import make_folders
+from nemo_runspec.transport.duplex import CommandDuplex
 
 pytestmark = needs_docker
 
@@ -134,6 +139,29 @@ def test_it_is_found_by_its_labels_too_and_from_a_shell_with_another_engine(make
     assert DockerWorker().status(record_of(plan), folder).state == "unknown"
     monkeypatch.setenv("DOCKER_HOST", engine.host)
     assert DockerWorker().status(record_of(plan), folder).state == "running"
+    work.kill()
+    work.close()
+
+
+def test_a_command_beside_a_job_reaches_its_loopback(make_plan):
+    """Where the dashboard of a job's Ray listens; no port of the container is open."""
+    serves = "s.HTTPServer(('127.0.0.1', 8265), s.SimpleHTTPRequestHandler)"
+    plan = make_plan(f"import http.server as s\nserver = {serves}\nprint('up', flush=True)\nserver.serve_forever()")
+    work = started(plan)
+    until(lambda: work.read() == b"up\n")
+    words = ("python3", "-I", "-S", f"{LAYOUT.root}/{SUPERVISOR}", "relay", "8265", f"{LAYOUT.root}/job.sh")
+    way_in = DockerWorker().shell(record_of(plan), Path(plan.job_dir), ShellRequest(plan.job_dir, command=words))
+    relay = Relay(CommandDuplex(way_in))
+    with listening(0) as listener:
+        serving = threading.Thread(target=relay.serve, args=(listener,))
+        serving.start()
+        port = listener.getsockname()[1]
+        for _ in range(2):
+            answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/job.sh", timeout=120).read()
+            assert answer.startswith(b"#!")
+        assert relay.secret.startswith(b"#!"), "the content of the file that it was told"
+        relay.close()
+        serving.join(120)
     work.kill()
     work.close()
 

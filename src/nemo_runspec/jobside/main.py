@@ -13,9 +13,9 @@ def main(words: "List[str]") -> int:
     """`ROLE SCRIPT VALUES [KEY=VALUE...]`, as start.sh calls it; its exit code.
 
     Args:
-        words: the role, `node`, `rank`, `ray`, `pod`, `forward`, `register` or `ray-node`; the path of the script, for
-            `forward` and `register` the job's directory; what it is to tell W&B, or what `ray-node` is told; see
-            `JobTask`, or `PodJob`, for the rest.
+        words: the role, `node`, `rank`, `ray`, `pod`, `forward`, `register`, `ray-node` or `relay`; the path of the
+            script, for `forward` and `register` the job's directory, for `relay` a port; what it is to tell W&B, what
+            `ray-node` is told, the file for `relay`; see `JobTask`, or `PodJob`, for the rest.
     """
     _fill_closed()
     role, script, values = words[:3]
@@ -35,6 +35,10 @@ def main(words: "List[str]") -> int:
         from nemo_runspec.jobside.ray_observer import observe
 
         return observe(values)
+    if role == "relay":
+        from nemo_runspec.jobside.relay import relay
+
+        return relay(int(script), values)
     from nemo_runspec.jobside.job import JobTask
 
     job = JobTask(values, words[3:])

@@ -15,6 +15,7 @@ from nemo_runspec.jobside.rank import hidden_values
 from nemo_runspec.jobside.ray_driver import Driver
 from nemo_runspec.jobside.ray_home import TOKEN
 from nemo_runspec.jobside.ray_node import RayNode
+from nemo_runspec.jobside.ray_report import tell_end
 from nemo_runspec.jobside.ray_watch import HERE, RayWatch
 from nemo_runspec.jobside.shell import OUTPUT
 from nemo_runspec.jobside.text import say
@@ -204,6 +205,8 @@ class Keeper:
         if self._node is not None:
             hidden = hidden_values(self.job.hidden, dict(os.environ))
             self._node.end("%s/logs/ray/node-%d" % (self.job.root, self.job.node), hidden)
+            if self.job.node == 0:
+                tell_end(self.job.root)
 
 
 def _versions(said: "Dict[str, object]") -> "List[str]":

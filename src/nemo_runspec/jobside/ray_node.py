@@ -57,6 +57,8 @@ class RayNode:
     def prepare(self) -> None:
         """Starts the observer, which loads Ray; a worker's waits for the head's address. Raises `Failure`."""
         told = {"head": self.job.node == 0, "words": self._words(), "folder": self.home.ray, "count": self.job.nodes}
+        if self.job.node == 0:
+            told["report"] = self._facts()
         program = self.job.root + "/supervisor.py"
         source, self._told = os.pipe()
         mine, out = os.pipe()
@@ -105,6 +107,11 @@ class RayNode:
             self.observer.has_ended()
         self.home.keep_logs(logs, hidden)
         self.home.remove()
+
+    def _facts(self) -> "Dict[str, Any]":
+        """What does not change of what `ray_report` writes down of this cluster."""
+        dashboard = {"port": self.dashboard, "token": self.home.file(TOKEN)} if self.dashboard else None
+        return {"root": self.job.root, "count": self.job.nodes, "interpreter": self.python, "dashboard": dashboard}
 
     def _words(self) -> "List[str]":
         """What `ray start` is told: this job's part of the node, and ports that nobody else has."""

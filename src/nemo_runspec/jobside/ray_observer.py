@@ -18,6 +18,7 @@ import sys
 import time
 
 from nemo_runspec.jobside import signals, values
+from nemo_runspec.jobside.ray_report import RayReport
 
 MYPY = False
 if MYPY:
@@ -35,7 +36,11 @@ def observe(text: str) -> int:
     signals.unblock_for_exec()  # what Ray starts would inherit the mask
     sys.path[:] = [path for path in sys.path if path != os.path.dirname(os.path.abspath(sys.argv[0]))]
     told = values.read(text)
-    _say({"python": "%d.%d.%d" % sys.version_info[:3], "ray": ray_version()})
+    found = {"python": "%d.%d.%d" % sys.version_info[:3], "ray": ray_version()}
+    _say(found)
+    report = RayReport({**told["report"], **found}) if told["head"] else None
+    if report is not None:
+        report.begin()
     os.environ[_HOOK] = __name__ + ".adjust"
     from ray.scripts.scripts import start
 
@@ -49,7 +54,8 @@ def observe(text: str) -> int:
     if told["head"]:
         address = _written(told["folder"] + "/ray_current_cluster")
     _say({"address": address})
-    if told["head"]:
+    if report is not None:
+        report.ray_runs(address)
         for number in signals.HEARD:
             signal.signal(number, signal.SIG_IGN)  # its end is the keeper's business
         _watch(address, int(told["count"]))

@@ -14,6 +14,7 @@ from nemotron.cli.commands.jobs import (
     listing,
     logs,
     pull,
+    ray,
     remove,
     retry,
     show,
@@ -127,6 +128,12 @@ _FORWARD = (
     "What listens there must do so on the node's own address (0.0.0.0), not on its 127.0.0.1 alone."
 )
 
+_RAY = (
+    "The Ray cluster of a job: its nodes with their resources, and the actors, tasks and placement groups on each.\n\n"
+    "With --dashboard a port of this machine leads to Ray's dashboard, which listens on node 0's loopback alone, until "
+    "Ctrl-C. Where it asks for the cluster's token, the file that has it is named."
+)
+
 _RM = (
     "Removes jobs that are over: their records, logs and files. What they have put elsewhere stays.\n\n"
     "Named jobs are removed together or, where one is not over, not at all; a sweep or a pipeline with all of its "
@@ -200,6 +207,14 @@ def _following(as_json: Parameter) -> tuple[Command, ...]:
         ),
         command("events", _EVENTS, cloud.events, _job(), as_json),
         command("replicas", _REPLICAS, cloud.replicas, _job(), as_json),
+        command(
+            "ray",
+            _RAY,
+            ray.call,
+            _job(),
+            option("--dashboard", "Lead a port of this machine to its dashboard, until Ctrl-C."),
+            as_json,
+        ),
         command("diagnose", _DIAGNOSE, cloud.diagnose, _job(), as_json),
     )
 

@@ -36,6 +36,7 @@ _ACCEPTS: dict[str, Callable[[Entry], bool]] = {
     "retry": _over,
     "diagnose": lambda entry: entry.state != "succeeded",
     "ssh": lambda entry: entry.state == "running",
+    "ray": lambda entry: not entry.over,
     "forward": lambda entry: entry.state == "running",
     "events": _elsewhere,
     "replicas": _elsewhere,

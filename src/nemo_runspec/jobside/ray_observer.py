@@ -93,17 +93,19 @@ def _say(line: "Dict[str, Any]") -> None:
 
 def _watch(address: str, count: int) -> None:
     """Tells of the nodes until nobody listens."""
-    ask, known, failures = _asking(address), None, 0
+    known: "Dict[str, Any]" = {}
+    ask, failures = _asking(address), 0
     keeper = os.getppid()
     while os.getppid() == keeper:
         try:
-            found, failures = {str(node["NodeName"]): _facts(node) for node in _newest(ask())}, 0
+            told, failures = {str(node["NodeName"]): _facts(node) for node in _newest(ask())}, 0
         except Exception as error:  # noqa: BLE001  (Ray's own, of many kinds; its servers are watched by the keeper)
             failures += 1
             if failures == _FAILURES:
                 sys.stderr.write("Ray cannot be asked for its nodes: %s\n" % error)
             time.sleep(_LATER)
             continue
+        found = {**known, **told}  # Ray tells of the dead too: an answer without a node says nothing about it
         if found != known:
             known = found
             _say({"nodes": found})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from job_scripts import alive
 from waiting import line_of, until
 
 from nemo_runspec.jobside import ray_node
+from nemo_runspec.jobside.address import free_ports
 from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.job import JobTask
 from nemo_runspec.jobside.ray import Keeper
@@ -100,6 +102,31 @@ def test_cores_are_those_that_the_job_may_use(monkeypatch: pytest.MonkeyPatch, t
     assert ray_node.cpus() == counted
     (tmp_path / "cpu.max").write_text("200000 100000\n")
     assert ray_node.cpus() == 2
+
+
+def test_ports_are_free_on_every_address():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", free_ports(1)[0]))
+        found = free_ports(50)
+        assert len(set(found)) == 50 and taken.getsockname()[1] not in found
+
+
+def test_a_start_that_fails_is_tried_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd):
+    """Then it says why, in Ray's own last words."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text("#!/bin/sh\necho 'no such thing'; exit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setattr("nemo_runspec.jobside.processes.wake", lambda: None)
+    node = ray_node.RayNode(task(tmp_path, venv=str(python.parent)))
+    try:
+        node.prepare()
+        with pytest.raises(Failure, match="Ray could not be started on node 0: no such thing; no such thing"):
+            until(lambda: not node.starts())
+    finally:
+        node.end(str(tmp_path / "logs"), [])
+    assert "is started once more: no such thing" in capfd.readouterr().err
+    assert (tmp_path / "logs" / "start.log").read_text() == "no such thing\n" * 2 and not Path(node.home.path).exists()
 
 
 def test_the_python_of_a_virtual_environment(tmp_path: Path):

@@ -5,7 +5,7 @@ import os
 
 MYPY = False
 if MYPY:
-    from typing import Iterator
+    from typing import Iterator, List, Set
 
 
 def address() -> str:
@@ -26,6 +26,24 @@ def free_port() -> int:
         finally:
             probe.close()
     return port
+
+
+def free_ports(count: int) -> "List[int]":
+    """So many ports below the ephemeral range that nobody on this node has, on any of its addresses."""
+    found: "Set[int]" = set()
+    for _ in range(50 * count):
+        if len(found) == count:
+            break
+        port = 20000 + int.from_bytes(os.urandom(4), "big") % 12000
+        probe = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            probe.bind(("", port))
+            found.add(port)
+        except OSError:
+            continue
+        finally:
+            probe.close()
+    return sorted(found)
 
 
 def _addresses(name: str) -> "Iterator[str]":

@@ -45,6 +45,14 @@ class RayHome:
             return []
         return [line.strip() for line in lines if line.strip()][-count:]
 
+    def first_line(self, name: str) -> str:
+        """The first line of one of Ray's logs, '' for none."""
+        for _, path, found in self._logs():
+            if found == name:
+                with open(path, "rb") as stream:
+                    return stream.readline(_PIECE).decode("utf-8", "replace").strip()
+        return ""
+
     def keep_logs(self, target: str, hidden: "List[bytes]") -> None:
         """Copies Ray's logs of this node, the newest first and 64 MB at most. A disk that is full costs the rest.
 

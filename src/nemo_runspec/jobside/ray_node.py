@@ -4,10 +4,11 @@ import _thread
 import os
 
 from nemo_runspec.jobside import processes, values
-from nemo_runspec.jobside.address import free_port
+from nemo_runspec.jobside.address import free_ports
 from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.ray_home import TOKEN, RayHome
 from nemo_runspec.jobside.ray_processes import MARK, RayProcesses, Warden
+from nemo_runspec.jobside.text import say
 
 MYPY = False
 if MYPY:
@@ -17,8 +18,12 @@ if MYPY:
 
 _SAID = 3
 _LAST = 3
+_WORDS = 400
 """Lines of Ray's own that a failure to start is told with."""
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_COLOR_PREFIX": "0"}
+_AGENTS = ("metrics-export", "dashboard-agent-listen", "dashboard-agent-grpc", "runtime-env-agent")
+_SLOW_MS = 600000
+_TRIES = 2
 _QUOTA = "/sys/fs/cgroup/cpu.max"
 
 
@@ -40,6 +45,8 @@ class RayNode:
         self.observer: "Optional[processes.Child]" = None
         self._servers: "List[int]" = []
         self._told = -1
+        self._tries = 0
+        self._address = ""
         self.dashboard = dashboard_port(job)
 
     def environment(self) -> "Dict[str, str]":
@@ -48,7 +55,8 @@ class RayNode:
         found.update({MARK: self.ray.mark, **_QUIET})
         found.setdefault("RAY_AUTH_MODE", "token")
         found["RAY_AUTH_TOKEN_PATH"] = self.home.file(TOKEN)
-        found.setdefault("RAY_raylet_start_wait_time_s", str(int(self.job.ray["timeout"])))
+        found.setdefault("RAY_agent_register_timeout_ms", str(_SLOW_MS))
+        found.setdefault("RAY_raylet_start_wait_time_s", str(_SLOW_MS // 1000))
         # The interface that collectives use: right on whole nodes of 8 GPUs alone, unless somebody has said so here.
         if self.job.gpus_per_node != 8 and not self.job.ray.get("own_interface"):
             found.pop("NCCL_SOCKET_IFNAME", None)
@@ -56,6 +64,7 @@ class RayNode:
 
     def prepare(self) -> None:
         """Starts the observer, which loads Ray; a worker's waits for the head's address. Raises `Failure`."""
+        self._tries += 1
         told = {"head": self.job.node == 0, "words": self._words(), "folder": self.home.ray, "count": self.job.nodes}
         if self.job.node == 0:
             told["report"] = self._facts()
@@ -72,12 +81,14 @@ class RayNode:
         finally:
             for number in (source, out, log):
                 os.close(number)
+        self._servers = []
         self.ray.session = self.observer.pid
         self.warden.tell_session(self.observer.pid)
         _thread.start_new_thread(self._listen, (mine,))
 
     def join(self, address: str) -> None:
         """Has a worker join the head at this address."""
+        self._address = address
         try:
             os.write(self._told, (address + "\n").encode())
         except OSError:
@@ -88,13 +99,30 @@ class RayNode:
         if self.said.get("ray") == "":
             raise Failure("Ray: %s on node %d has no Ray" % (self.python, self.job.node), 1, "ray")
         if "address" in self.said:
-            if not self._servers:
-                self._servers = self.ray.servers()
+            self._servers = self.ray.servers()
             return False
-        if self.observer is not None and self.observer.has_ended() and "address" not in self.said:
-            said = "; ".join(self.home.last_lines("start.log", _LAST)) or "it says nothing"
-            raise Failure("Ray could not be started on node %d: %s" % (self.job.node, said), 1, "ray")
+        if self._has_failed() and "address" not in self.said:
+            if self._tries >= _TRIES:
+                raise Failure("Ray could not be started on node %d: %s" % (self.job.node, self._why()), 1, "ray")
+            say("Ray did not start on node %d, and is started once more: %s" % (self.job.node, self._why()))
+            self.ray.end()
+            self.prepare()
+            if self._address:
+                self.join(self._address)
         return True
+
+    def _has_failed(self) -> bool:
+        """Whether what starts Ray has ended, or one of the servers that it waits for."""
+        if self.observer is None or (self.observer.has_ended() and self.observer.exit_code):
+            return True
+        if self.is_lost():
+            return True
+        self._servers = self.ray.servers()
+        return False
+
+    def _why(self) -> str:
+        said = self.home.first_line("raylet.err") or "; ".join(self.home.last_lines("start.log", _LAST))
+        return said[-_WORDS:] or "it says nothing"
 
     def is_lost(self) -> bool:
         """Whether Ray has ended on this node, once it had started."""
@@ -124,17 +152,20 @@ class RayNode:
             "--temp-dir=" + self.home.ray,
             "--min-worker-port=0",
             "--max-worker-port=0",
-            "--dashboard-agent-listen-port=0",
             "--disable-usage-stats",
         ]
+        # Nobody waits for an agent whose port is known beforehand. Else a raylet ends itself where one of them is not
+        # there within 15 s, as it is on a crowded machine (Ray 2.60).
+        dashboard, client, *agents = free_ports(2 + len(_AGENTS))
+        words += ["--%s-port=%d" % (name, agents[number]) for number, name in enumerate(_AGENTS)]
         own = (os.environ.get("NEMOTRON_NODE_IPS") or "").split("\n")
         if job.nodes > 1 and job.node < len(own) and own[job.node].replace(".", "").isdigit():
             words.append("--node-ip-address=" + own[job.node])
         if job.node == 0:
             words += ["--head", "--port=%d" % int(told.get("port") or 0), "--dashboard-host=127.0.0.1"]
             words.append("--include-dashboard=" + ("true" if self.dashboard else "false"))
-            words.append("--dashboard-port=%d" % (self.dashboard or free_port()))
-            words.append("--ray-client-server-port=%d" % free_port())
+            words.append("--dashboard-port=%d" % (self.dashboard or dashboard))
+            words.append("--ray-client-server-port=%d" % client)
         else:
             resources.update(told.get("worker_resources") or {})
         if resources:
@@ -177,7 +208,7 @@ def python_of(venv: str) -> str:
 def dashboard_port(job: "JobTask") -> int:
     """Where the dashboard listens on node 0's loopback; 0 for none: by default, a job of one node has none."""
     asked = job.ray.get("dashboard")
-    return (free_port() if job.nodes > 1 else 0) if asked is None else int(asked)
+    return (free_ports(1)[0] if job.nodes > 1 else 0) if asked is None else int(asked)
 
 
 def cpus() -> int:

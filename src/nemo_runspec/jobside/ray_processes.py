@@ -90,7 +90,7 @@ class Warden:
             os.dup2(told, 3)
             os.closerange(4, _LAST_FD)
             for chunk in iter(lambda: os.read(3, 64), b""):
-                self._ray.session = int(chunk)
+                self._ray.session = int(chunk.split()[-1])
             self._ray.end()
             remove_tree(home)
         finally:

@@ -90,6 +90,9 @@ BESIDE: dict[str, dict[str, Any]] = {
 BUILDS = ("build_partition", "build_time", "build_image", "build_cache_dir", "build_registries")
 """Keys of container builds."""
 
+RECIPES = {**dict.fromkeys(BUILDS, "omni3/build/sft"), "head_only": "demo/direct"}
+"""Of keys that mean nothing to others."""
+
 REFUSED = {("local", "nodes"), ("docker", "nodes"), *((executor, "ray_launcher") for executor in BUILTIN)}
 """Keys that have one value there."""
 
@@ -108,6 +111,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         enter(project, patch, A_TOKEN="hidden", S3_BUCKET_NAME="")
         project.recipe("demo/hello", header=HEADER.replace("direct", "torchrun"))
         project.recipe("demo/ray", header=HEADER.replace("direct", "ray"))
+        project.recipe("demo/direct", header=HEADER)
         project.write("src/own.py", "1\n")
         library = project.folder.parent / "library"
         library.mkdir()
@@ -151,7 +155,7 @@ def value_of(executor: str, field: Field) -> Any:
 
 def sent(folder: Path, executor: str, profile: dict[str, Any], name: str) -> str:
     """Everything that a job of this profile is made of elsewhere, as text: what is rendered, how it is submitted."""
-    recipe = "omni3/build/sft" if name in BUILDS else "demo/ray" if name.startswith("ray_") else "demo/hello"
+    recipe = "demo/ray" if name.startswith("ray_") else RECIPES.get(name, "demo/hello")
     mode = "run" if name == "run_partition" else "batch"
     return _sent(folder, executor, json.dumps(profile), recipe, mode)
 

@@ -138,13 +138,8 @@ def _ray(plan: Plan) -> dict[str, Any]:
 def _own_flags(plan: Plan) -> Iterator[str]:
     if run_id(plan):
         yield "wandb"
-    if _follows(plan):
+    if plan.launch.head_only:
         yield "head_only"
-
-
-def _follows(plan: Plan) -> bool:
-    """Whether there are nodes without the command."""
-    return plan.launch.head_only and plan.resources.nodes > 1
 
 
 def _checks(plan: Plan) -> Iterator[dict[str, Any]]:
@@ -264,7 +259,7 @@ def _forwarding(plan: Plan) -> Iterator[str]:
 
 
 def _followers(plan: Plan) -> Iterator[str]:
-    if _follows(plan):
+    if plan.launch.head_only and plan.resources.nodes > 1:
         yield '[ "$NEMOTRON_NODE_RANK" -eq 0 ] || nemotron_follow'
 
 

@@ -28,6 +28,20 @@ ssh.GREETING_S = ssh_config.LOCAL_S = {LONG}
 """A `sitecustomize.py` for tests that count SSH connections: else one that a busy machine keeps silent for a while is
 given up, and made anew."""
 
+HASTY_CLIENT = """\
+from nemo_runspec.backends.cloud import renewal
+from nemo_runspec.remote import unconfirmed
+from nemo_runspec.transport import web
+
+def hasty(self, *args, patience=60.0, began=web.Web.__init__, **options):
+    began(self, *args, patience=min(patience, 2.0), **options)
+
+web.Web.__init__ = hasty
+renewal.PAUSES = unconfirmed.PAUSES = (0.1, 0.1)
+"""
+"""A `sitecustomize.py` for tests of what is done once a platform is given up that fails until it is mended: a minute of
+patience is two seconds. Not for what passes by itself: on a busy machine one answer may take as long."""
+
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as PATIENT_CLIENT, for this process."""

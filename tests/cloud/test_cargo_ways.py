@@ -256,7 +256,7 @@ def test_each_cloud_has_its_own_limit(tmp_path):
     assert said is not None and "inline: at most 222 kB, packed" in said
 
 
-@pytest.mark.parametrize(("size", "refused"), [(300_000, False), (400_000, True)])
+@pytest.mark.parametrize(("size", "refused"), [(250_000, False), (400_000, True)])
 def test_package_that_fits_no_way_is_refused_before_anything_is_written_down(tmp_path, monkeypatch, size, refused):
     monkeypatch.setenv("NEMOTRON_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("LEPTON_WORKSPACE_ID", "mine:token")

@@ -1,4 +1,7 @@
-"""What `nano3/pretrain` depends on, as a folder for `PYTHONPATH` of a Python 3.11: what images would hold."""
+"""What `nano3/pretrain` depends on, as a folder for `PYTHONPATH` of a Python 3.11: what images would hold.
+
+Tests that run the recipe without a container use the same folder, where their Python is of that version too.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import sys
 from pathlib import Path
 
 from labs.cache import CACHE
+from nemo_runspec.uv_process import uv_environment
 
 PYTHON = "/usr/bin/python3"
 """That of the labs' containers: they see this machine's programs."""
@@ -30,8 +34,10 @@ def recipe_packages() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (made / "done").exists():
             uv = Path(sys.executable).with_name("uv")
-            words = ["pip", "install", "--quiet", "--python-version=3.11", f"--target={made}", "--requirements"]
-            subprocess.run([uv, *words, _SCRIPT], check=True)
+            environment = uv_environment(os.environ)
+            build_of_torch = [] if "UV_FIND_LINKS" in environment else ["--torch-backend=cpu"]
+            words = ["pip", "install", "--quiet", "--python-version=3.11", f"--target={made}", *build_of_torch]
+            subprocess.run([uv, *words, "--requirements", _SCRIPT], env=environment, check=True)
             # Files that no Python of this version can read fail, as they do in any installation; nothing imports them.
             subprocess.run([PYTHON, "-m", "compileall", "-qq", "-j", "0", made], check=False)
             (made / "done").touch()

@@ -10,7 +10,7 @@ from typing import Any
 
 from labs.lepton.lab import LeptonLab
 from support import Outcome, Project, make_project, process, start
-from waiting import open_gate
+from waiting import HASTY_CLIENT, open_gate
 
 ENV = """\
 [one]
@@ -66,6 +66,11 @@ class Site:
     def profile(self, text: str) -> None:
         """More profiles."""
         self.project.env_file.write_text(ENV + text, encoding="utf-8")
+
+    def hurry(self) -> None:
+        """What this project's processes ask of a platform that fails is soon given up."""
+        client = self.project.write("hasty/sitecustomize.py", HASTY_CLIENT).parent
+        self.project.extra["PYTHONPATH"] = str(client)
 
     def folder(self, name: str) -> Path:
         """A job's folder on this machine."""

@@ -126,6 +126,7 @@ def site(lepton_lab: LeptonLab, tmp_path) -> Site:
 @needs_mounts
 def test_an_attached_run_ends_with_its_job_whatever_fails_beside_it(site: Site):
     """Events, pods and log fail from the start to the end: the end is seen, and what is missing is said."""
+    site.hurry()
     for match, kind in zip(SIDES, ("500", "garbage", "403"), strict=True):
         site.lab.fault(match, kind, times=None)
     told = site.run("one", *var(CODE=7))
@@ -146,6 +147,7 @@ def test_an_attached_run_ends_with_its_job_whatever_fails_beside_it(site: Site):
 
 @needs_mounts
 def test_waiting_ends_with_the_job_and_asks_once_more(site: Site):
+    site.hurry()
     name = site.run("one", *var(CODE=5), mode="--batch").succeeds().out.strip()
     for match in SIDES:
         site.lab.fault(match, "500", times=None)
@@ -159,6 +161,7 @@ def test_waiting_ends_with_the_job_and_asks_once_more(site: Site):
 @needs_mounts
 def test_a_status_without_names_asks_about_what_could_not_be_read(site: Site):
     """Once, together with what goes on: one question. Once it is read the job is not mentioned again."""
+    site.hurry()
     going = site.run("one", *var(GATE="go"), mode="--batch").succeeds().out.strip()
     names = [site.run("one", *var(CODE=code), mode="--batch").succeeds().out.strip() for code in (4, 5)]
     for match in SIDES:
@@ -235,6 +238,7 @@ def test_a_submission_whose_answer_has_no_id(site: Site):
 @needs_mounts
 def test_a_submission_whose_answer_has_no_id_and_whose_job_is_nowhere(site: Site):
     """It is not called submitted."""
+    site.hurry()
     site.lab.fault("POST /jobs", "says", times=None, body=b'{"metadata": {"name": "x"}}')
     told = site.run("one", mode="--batch")
     assert told.code == 2, told.err
@@ -250,6 +254,7 @@ def _without_id(answer: dict[str, dict[str, object]]) -> object:
 @pytest.mark.parametrize("kind", ["garbage", "403", "500"])
 def test_a_deletion_that_is_none(site: Site, kind: str):
     """A gateway's page deletes nothing; that the job is still there is said, and is no success."""
+    site.hurry()
     name = site.run("one", *var(GATE="go"), mode="--batch").succeeds().out.strip()
     fault = site.lab.fault("DELETE /jobs/*", kind, times=None)
     told = site.nemotron("jobs", "cancel", "--grace", "0", name)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 from labs.cache import CACHE
+from labs.recipe_packages import recipe_packages
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -146,6 +147,10 @@ def _locked(path: Path) -> Iterator[None]:
 def _create_environment(folder: Path, wanted: list[str]) -> None:
     python = sys.executable if sys.version_info >= (3, 11) else ">=3.11"
     _uv("venv", "--python", python, str(folder))
+    if sys.version_info[:2] == (3, 11):  # what containers have is for this version: compiled once for both
+        [packages] = folder.glob("lib/*/site-packages")
+        (packages / "shared.pth").write_text(f"{recipe_packages()}\n", encoding="utf-8")
+        return
     build_of_torch = [] if _find_links() else ["--torch-backend", "cpu"]
     _uv("pip", "install", "--compile-bytecode", "--python", str(folder / "bin" / "python"), *build_of_torch, *wanted)
 

@@ -18,6 +18,7 @@ else:
 TEMPLATES = sorted((REPOSITORY / "recipes/steps/env/env_toml/config").glob("*.yaml"))
 TARGETS = [file.stem for file in TEMPLATES]
 WRITE = ("-q", "steps", "run", "env/env_toml")
+SCHEMA = "env.schema.json"
 FILLED_IN = {
     "YOUR-SHARED-FOLDER": "lustre",
     "/YOUR-DATA-FOLDER": "/tmp",
@@ -40,14 +41,26 @@ sections:
 """
 
 
+@pytest.fixture(scope="module")
+def written() -> dict[str, dict[str, str]]:
+    """What has been written for a target, by name: one that is untouched is written once for all tests."""
+    return {}
+
+
 @pytest.fixture
-def write(nemotron_process, project):
+def write(nemotron_process, project, written):
     """Writes the env file of a target, and gives it."""
     project.env_file.unlink()
 
-    def run(target, *more):
-        nemotron_process(*WRITE, "-c", target, *more).succeeds()
-        return project.folder / f"env.{target}.toml"
+    def run(target):
+        file = project.folder / f"env.{target}.toml"
+        if target not in written:
+            nemotron_process(*WRITE, "-c", target).succeeds()
+            written[target] = {each.name: each.read_text(encoding="utf-8") for each in (file, file.with_name(SCHEMA))}
+            assert file.stat().st_mode & 0o077 == 0
+        for name, text in written[target].items():
+            project.write(name, text)
+        return file
 
     return run
 
@@ -119,8 +132,7 @@ def test_a_file_is_written_and_right_once_it_is_filled_in(write, nemotron, targe
     file = write(target)
     text = file.read_text(encoding="utf-8")
     assert text.startswith("#:schema ./env.schema.json\n# ")
-    assert json.loads((file.parent / "env.schema.json").read_text(encoding="utf-8"))
-    assert file.stat().st_mode & 0o077 == 0
+    assert json.loads(file.with_name(SCHEMA).read_text(encoding="utf-8"))
     assert max(map(len, text.splitlines())) <= 105
     monkeypatch.setenv("NEMOTRON_ENV_FILE", file.name)
     monkeypatch.setenv("DGX_CLIENT_SECRET", "a-secret-of-tests")
@@ -215,22 +227,25 @@ def test_a_generated_profile_that_was_made_wrong_is_told_with_its_line(write, ne
     monkeypatch.setenv("DGX_CLIENT_SECRET", "a-secret-of-tests")
     file = write(target)
     fill_in(file)
-    right = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
     gpus = 'resource_shape = "gpu.8xh100-sxm"' if target == "lepton" else "gpus_per_node = 8"
-    for step, line, said in (
+    mistakes = (
         ("sft_automodel", 'extends = "nope"', "extends 'nope', which"),
         ("curate_nemo_curator", gpus, "8 GPUs would be taken for a recipe that uses none"),
         ("sdg_data_designer", gpus, "8 GPUs would be taken for a recipe that uses none"),
         ("rl_nemo_rl_dpo", "ray_port = 10001", "Ray keeps 10001 for its clients"),
         ("rl_nemo_rl_rlhf", "gpus_per_node = 1", "8 GPUs per node, and the job has 1"),
-    ):
-        name = f"{target}_{step}"
-        head, _, rest = right.partition(f"[{name}]\n")
+    )
+    for step, line, _ in mistakes:
+        head, _, rest = text.partition(f"[{target}_{step}]\n")
         own, _, below = rest.partition("\n[")
         own = "\n".join(each for each in own.splitlines() if not each.startswith(line.partition("=")[0]))
-        file.write_text(f"{head}[{name}]\n{line}\n{own}\n[{below}", encoding="utf-8")
-        number = head.count("\n") + 2
-        report = nemotron("env", "check", file.name)
-        assert report.code == 2, (step, report.out)
-        assert said in report.err, report.err
-        assert f"env.{target}.toml:{number} [{name}]\n       {line}\n" in report.err, report.err
+        text = f"{head}[{target}_{step}]\n{line}\n{own}\n[{below}"
+    file.write_text(text, encoding="utf-8")
+    report = nemotron("env", "check", file.name)
+    assert report.code == 2, report.out
+    for step, line, said in mistakes:
+        number = text.partition(f"[{target}_{step}]\n")[0].count("\n") + 2
+        place = f"  at:  env.{target}.toml:{number} [{target}_{step}]\n       {line}\n"
+        before, found, _ = report.err.partition(place)
+        assert found and said in before.splitlines()[-1], report.err

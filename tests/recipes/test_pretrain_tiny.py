@@ -65,21 +65,25 @@ def whole_run(run_recipe, tiny_data, tmp_path_factory):
 
 
 @dataclass(frozen=True)
-class Forty:
-    """Forty steps at once, and the output folders of runs that add up to forty steps."""
+class Halves:
+    """So many steps at once, and the output folders of runs that add up to as many."""
 
+    steps: int
     once: Path
     parts: list[Path]
 
 
 @pytest.fixture(scope="module")
-def forty(run_recipe, tiny_data, tmp_path_factory):
-    """Per number of processes, forty steps at once and in two halves; with two, the first half is the run's own."""
-    base = tmp_path_factory.mktemp("forty")
+def halves(run_recipe, tiny_data, tmp_path_factory):
+    """Forty steps of one process, twenty of two: at once and in two halves; with two, the first is the run's own.
+
+    The rate of learning rises for the first twenty steps, however many there are: they are the same ones.
+    """
+    base = tmp_path_factory.mktemp("halves")
 
     def run(name: str, processes: int, load: Path | None = None, **train: Any) -> Path:
         config = forty_steps(base / name, tiny_data, **train)
-        config["checkpoint"]["save_interval"] = 20
+        config["checkpoint"]["save_interval"] = 20 if processes == 1 else 10
         if load:
             config["checkpoint"]["load"] = str(load)
         done = run_recipe(TRAIN, config, processes=processes)
@@ -88,11 +92,9 @@ def forty(run_recipe, tiny_data, tmp_path_factory):
 
     first = run("first", 1, exit_interval=20)
     second = run("second", 1, load=first / "checkpoints")
-    two = run("two", 2)
-    return {
-        1: Forty(run("one", 1), [first, second]),
-        2: Forty(two, [run("two-resumed", 2, load=two / "checkpoints" / "step_00000020")]),
-    }
+    two = run("two", 2, train_iters=20)
+    resumed = run("two-resumed", 2, load=two / "checkpoints" / "step_00000010", train_iters=20)
+    return {1: Halves(40, run("one", 1), [first, second]), 2: Halves(20, two, [resumed])}
 
 
 def test_validation_ends_below_the_unigram_entropy(whole_run, tiny_data):
@@ -134,47 +136,54 @@ def test_plot_and_checkpoint_are_written(whole_run, recipe_python):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_twenty_steps_and_twenty_more_equal_forty(forty, recipe_python, processes):
-    once, parts = forty[processes].once, forty[processes].parts
+def test_twenty_steps_and_twenty_more_equal_forty(halves, recipe_python, processes):
+    last, once, parts = halves[processes].steps, halves[processes].once, halves[processes].parts
     losses = {step: loss for part in parts for step, loss in records(part, "loss").items()}
-    assert max(losses) == 40
+    assert max(losses) == last
     assert largest_difference({step: records(once, "loss")[step] for step in losses}, losses) <= CLOSE
-    assert abs(records(once, "val_loss")[40] - records(parts[-1], "val_loss")[40]) <= CLOSE
+    assert abs(records(once, "val_loss")[last] - records(parts[-1], "val_loss")[last]) <= CLOSE
     code = (
         "import sys, torch\n"
-        "a, b = (torch.load(f'{p}/checkpoints/step_00000040/state.pt')['model'] for p in sys.argv[1:])\n"
+        f"a, b = (torch.load(f'{{p}}/checkpoints/step_{last:08}/state.pt')['model'] for p in sys.argv[1:])\n"
         "assert a.keys() == b.keys()\n"
         "print(max((a[k] - b[k]).abs().max().item() for k in a))\n"
     )
     assert float(python(recipe_python, code, once, parts[-1])) <= CLOSE
 
 
-def test_a_resumed_run_knows_its_history(forty, recipe_python):
+def test_a_resumed_run_knows_its_history(halves, recipe_python):
     code = "import sys, torch; print([r['step'] for r in torch.load(sys.argv[1])['history'] if 'loss' in r])"
-    state = forty[1].parts[-1] / "checkpoints" / "step_00000040" / "state.pt"
+    state = halves[1].parts[-1] / "checkpoints" / "step_00000040" / "state.pt"
     assert python(recipe_python, code, state) == str(list(range(1, 41)))
 
 
-def test_two_processes_train_as_one(forty):
+def test_two_processes_train_as_one(halves):
     """Only the first steps: later a rounding error may send a token to another expert, and the runs part."""
-    one, two = ({step: loss for step, loss in records(forty[n].once, "loss").items() if step <= 20} for n in (1, 2))
+    one, two = ({step: loss for step, loss in records(halves[n].once, "loss").items() if step <= 20} for n in (1, 2))
     assert largest_difference(one, two) <= CLOSE
 
 
-@pytest.mark.parametrize("batch", [8, 2])
-def test_any_number_of_processes_trains_as_one(run_recipe, tiny_data, tmp_path, batch):
-    """Three of them share eight sequences unevenly, and one of three has none of two."""
-    for processes in (1, 3):
-        config = forty_steps(tmp_path / str(processes), tiny_data, train_iters=6, global_batch_size=batch)
-        done = run_recipe(TRAIN, config, processes=processes if processes > 1 else None)
-        assert done.returncode == 0, done.stderr
-    one, three = (records(tmp_path / name, "loss") for name in ("1", "3"))
-    assert list(one) == [1, 2, 3, 4, 5, 6]
+def six_steps(run_recipe: Any, output: Path, data: Path, processes: int, batch: int) -> dict[int, float]:
+    config = forty_steps(output, data, train_iters=6, global_batch_size=batch)
+    done = run_recipe(TRAIN, config, processes=processes if processes > 1 else None)
+    assert done.returncode == 0, done.stderr
+    losses = records(output, "loss")
+    assert list(losses) == [1, 2, 3, 4, 5, 6]
+    return losses
+
+
+def test_three_processes_share_eight_sequences_unevenly(run_recipe, tiny_data, halves, tmp_path):
+    one = {step: loss for step, loss in records(halves[1].once, "loss").items() if step <= 6}
+    assert largest_difference(one, six_steps(run_recipe, tmp_path / "3", tiny_data, 3, 8)) <= CLOSE
+
+
+def test_one_of_three_processes_has_none_of_two_sequences(run_recipe, tiny_data, tmp_path):
+    one, three = (six_steps(run_recipe, tmp_path / str(n), tiny_data, n, 2) for n in (1, 3))
     assert largest_difference(one, three) <= CLOSE
 
 
-def test_half_a_checkpoint_is_passed_over(forty, recipe_python, tmp_path):
-    first, second = forty[1].parts
+def test_half_a_checkpoint_is_passed_over(halves, recipe_python, tmp_path):
+    first, second = halves[1].parts
     for source in (first / "checkpoints" / "step_00000020", second / "checkpoints" / "step_00000040"):
         shutil.copytree(source, tmp_path / source.name)
     (tmp_path / "step_00000060").mkdir()

@@ -81,8 +81,10 @@ def telling(tools: Path, name: str) -> None:
     (tools / "python3").chmod(0o755)
 
 
-def test_what_comes_early_for_the_command_reaches_it(tmp_path, tools):
-    line = "trap 'echo heard; exit 0' USR1; while true; do sleep 0.1; done"
+@pytest.mark.parametrize("before", ["", "for ((n = 0; n < 300000; n++)); do :; done; "], ids=["soon", "later"])
+def test_what_comes_early_for_the_command_reaches_it(tmp_path, tools, before):
+    """Also where its line sets its trap some time after its shell has begun."""
+    line = before + "trap 'echo heard; exit 0' USR1; while true; do sleep 0.1; done"
     telling(tools, "USR1")
     plan = plan_for(tmp_path, cmd=line, setup=("sleep 0.5",))
     code, output = run(plan, tools, tmp_path)

@@ -39,11 +39,15 @@ nemotron_tell() {
 
 # NAME: to the command. USR1 and USR2 would end a program that still starts: they wait until it does something about them.
 nemotron_give() {
-  trap '' TERM INT HUP USR1 USR2
-  case $1 in USR1) bits='[2367abef]..' ;; USR2) bits='[89abcdef]..' ;; *) bits='' ;; esac # of a mask in hexadecimal digits
-  for ((try = 0; try < 600; try++)); do grep -q "^Sig[BIC].*$bits$" "/proc/$nemotron_child/status"; [ $? -eq 1 ] && sleep 0.1 || break; done
+  trap '' TERM INT HUP USR1 USR2; case $1 in USR1) bits='[2367abef]..' ;; USR2) bits='[89abcdef]..' ;; *) bits='' ;; esac # of a mask in hexadecimal digits
+  for ((try = 0; try < 600; try++)); do nemotron_heeds "$bits"; [ $? -eq 1 ] && sleep 0.1 || break; done
   kill -s "$1" -- "-$nemotron_child"
 } 2> /dev/null
+
+# MASK: whether the child is there, and no copy of this shell still, and does something about such a signal. The shell of a
+# line always does, so that it outlives it: its line may have a trap as soon as it has started a program.
+nemotron_heeds() { [ "`cat /proc/$$/cmdline`" != "`cat "/proc/$nemotron_child/cmdline"`" ] && grep -q "^Sig[BIC].*$1$" "/proc/$nemotron_child/status" || return
+  [ -z "$1" ] || ! grep -q -e --shell "/proc/$nemotron_child/cmdline" || grep -qs "^PPid:.$nemotron_child$" /proc/[0-9]*/status || return 1; }
 
 # FILE: on Slurm, what the batch script leaves in FILE1, FILE2 and so on is for the command.
 nemotron_watch() {
@@ -53,8 +57,7 @@ nemotron_watch() {
 # Whether there is something to wait for: the child, or its status, which bash 5.2 may lose as a signal comes.
 nemotron_is_there() { kill -0 "$nemotron_child" 2> /dev/null || ! jobs -rp | grep -qx "$nemotron_child"; }
 
-for nemotron_word in TERM INT HUP USR1 USR2; do trap "nemotron_tell $nemotron_word" "$nemotron_word"; done
-for nemotron_word in "${nemotron_words[@]}"; do declare "nemotron_is_${nemotron_word%%=*}=${nemotron_word#*=}"; done
+for nemotron_word in TERM INT HUP USR1 USR2; do trap "nemotron_tell $nemotron_word" "$nemotron_word"; done; for nemotron_word in "${nemotron_words[@]}"; do declare "nemotron_is_${nemotron_word%%=*}=${nemotron_word#*=}"; done
 nemotron_restarts=${nemotron_is_restarts:-0} nemotron_name=${nemotron_values#*'"name": "'} nemotron_gpus=${nemotron_values#*'"gpus_per_node": '} && nemotron_gpus=${nemotron_gpus%%[!0-9]*}
 nemotron_come=$nemotron_early nemotron_early='' && for nemotron_word in $nemotron_come; do nemotron_tell "$nemotron_word"; done
 [ "${nemotron_is_nodes:-1} ${nemotron_is_tasks:-1}" = '1 1' ] || nemotron_why='several nodes or tasks'
@@ -71,5 +74,5 @@ set +m; exec 8>&-; for nemotron_word in $nemotron_early; do nemotron_give "$nemo
 [ -z "$nemotron_gates" ] || { nemotron_watch "$nemotron_gates/told." 2> /dev/null & nemotron_watcher=$!; }
 while nemotron_heard='' && wait "$nemotron_child"; nemotron_code=$?; [ -n "$nemotron_heard" ] && nemotron_is_there; do :; done
 for ((nemotron_word = 0; nemotron_word < 100; nemotron_word++)); do kill -0 "$nemotron_reader" 2> /dev/null || break; sleep 0.05; done
-if grep -qs ready "$nemotron_status/phase"; then nemotron_end "$nemotron_code" command ''; fi
+! grep -qs ready "$nemotron_status/phase" || nemotron_end "$nemotron_code" command ''
 nemotron_end "$((nemotron_code ? nemotron_code : 1))" setup "node 0 failed in its setup"

@@ -164,12 +164,17 @@ class JobRoutes(LeptonBase):
         if request.params.get("direction", "backward") not in ("backward", "forward"):
             raise HttpError(400, "direction: neither backward nor forward")
         job, names = self._logged(request, mode)
-        rows = [
-            (time_ns + skew, replica, line)
-            for time_ns, replica, line in log_rows(job, names, self.log_resolution_ns, start - skew, end - skew)
-            if request.params.get("q", "") in line
-        ]
-        rows = rows[::-1][:limit] if backward else rows[:limit]
+        found = log_rows(
+            job,
+            names,
+            self.log_resolution_ns,
+            start - skew,
+            end - skew,
+            word=request.params.get("q", ""),
+            most=limit,
+            backward=backward,
+        )
+        rows = [(time_ns + skew, replica, line) for time_ns, replica, line in found]
         return streams(rows, {"job": job.id, "workspace": self.workspace})
 
     def _range(self, request: Request) -> tuple[int, int]:

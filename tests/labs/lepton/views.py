@@ -6,6 +6,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Any
 
 from labs.lepton.job import OVER, Attempt, Event, Job, Replica
@@ -100,31 +101,51 @@ def event_json(event: Event, workspace: str, skew: float = 0.0) -> dict[str, Any
 
 
 def log_rows(
-    job: Job, names: Iterable[str], resolution: int, start: int = 0, end: int = 1 << 63
+    job: Job,
+    names: Iterable[str],
+    resolution: int,
+    start: int = 0,
+    end: int = 1 << 63,
+    *,
+    word: str = "",
+    most: int | None = None,
+    backward: bool = False,
 ) -> list[tuple[int, str, str]]:
-    """The lines of [start, end) that were collected of these replicas: time, replica, line; the oldest first."""
+    """The lines of [start, end) that were collected of these replicas: time, replica, line; the oldest first.
+
+    Args:
+        word: only lines with it.
+        most: so many of the oldest, of the newest if `backward`, which come first then. Of a long log, no more is read.
+    """
     if job.spec.get("log", {}).get("enable_collection") is False:
         return []
     wanted = set(names)
-    rows = [
-        (time_ns // resolution * resolution, replica.id, line)
-        for attempt in job.attempts
-        for replica in attempt.everyone
-        if replica.id in wanted
-        for time_ns, line in _collected(attempt, replica, start, end + resolution)
-        if start <= time_ns // resolution * resolution < end
-    ]
-    return sorted(rows, key=lambda row: row[0])
+    rows: list[tuple[int, str, str]] = []
+    of_job = ((attempt, replica) for attempt in job.attempts for replica in attempt.everyone)
+    for attempt, replica in of_job:
+        if replica.id in wanted:
+            of_replica = (
+                (time_ns // resolution * resolution, replica.id, line)
+                for time_ns, line in _collected(attempt, replica, start, end + resolution, backward=backward)
+                if start <= time_ns // resolution * resolution < end and word in line
+            )
+            found = list(islice(of_replica, most))
+            rows += found[::-1] if backward else found
+    rows.sort(key=lambda row: row[0])
+    return (rows[::-1] if backward else rows)[:most]
 
 
-def _collected(attempt: Attempt, replica: Replica, start: int, end: int) -> Iterator[tuple[int, str]]:
+def _collected(
+    attempt: Attempt, replica: Replica, start: int, end: int, *, backward: bool
+) -> Iterator[tuple[int, str]]:
     scenario = attempt.scenario
     latest = time.time_ns() - int(scenario.lag * 1e9)
     log = replica.pod.log if replica.pod else []  # its times only rise
-    first, last = bisect_left(log, (start, b"")), bisect_left(log, (end, b""))
-    for number, (time_ns, line) in enumerate(log[first:last], first + 1):
+    numbers = range(bisect_left(log, (start, b"")), bisect_left(log, (end, b"")))
+    for number in reversed(numbers) if backward else numbers:
+        time_ns, line = log[number]
         text = line.decode(errors="replace")
-        lost = scenario.drop_every and number % scenario.drop_every == 0
+        lost = scenario.drop_every and (number + 1) % scenario.drop_every == 0
         if time_ns <= latest and not lost and not (scenario.drop_text and scenario.drop_text in text):
             yield time_ns, text
 

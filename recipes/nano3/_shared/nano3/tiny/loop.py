@@ -19,7 +19,6 @@ from . import checkpoint, ranks
 from .data import Corpus, check_length, read_corpus, training_batch, validation_batches
 from .export import export
 from .model import learning_rate, make_model, make_optimizer, next_token_loss
-from .plot import draw_losses
 from .settings import TinySettings
 
 STOPPED_BY_SIGNAL = 128 + signal.SIGTERM
@@ -162,6 +161,8 @@ class Trainer:
         """Validate, plot, export, and say how the loss lies to the entropy."""
         loss, entropy, output = self._validate(), self.corpus.unigram_entropy, self.settings.output_dir
         if self.ranks.is_first:
+            from .plot import draw_losses  # matplotlib: not for the other processes, nor before a mistake is told
+
             draw_losses(self.history, entropy, output / "loss.png")
             export(self.model, self.corpus.tokenizer_dir, output / "hf")
         self.ranks.wait()

@@ -3,53 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import support
-from support import HEADER, Project
+from nemo_rl_standin import GRPO, NAMED, nemo_rl, told
+from support import HEADER, REPOSITORY, Project
 
-GRPO = ("nemo_rl", "grpo")
-NAMED = ("script_path=examples/run_grpo.py", "config_path=examples/configs/grpo.yaml")
+from nemo_runspec.config.overrides import parse_override
 
-SCRIPT = """\
-import argparse, json, os
-from omegaconf import OmegaConf
+SCRIPT = REPOSITORY / "recipes" / "nemo_rl" / "grpo" / "grpo.py"
+sys.path.insert(0, str(SCRIPT.parent))
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--config")
-given, overrides = parser.parse_known_args()
-read = OmegaConf.merge(OmegaConf.load(given.config), OmegaConf.from_dotlist(overrides))
-told = {"config": OmegaConf.to_container(read), "at": os.getcwd(), "token": bool(os.environ.get("HF_TOKEN"))}
-print("told " + json.dumps(told))
-raise SystemExit(read.ends_with)
-"""
-CONFIG = """\
-cluster: {num_nodes: 1, gpus_per_node: 8}
-checkpointing: {enabled: true, checkpoint_dir: results/grpo}
-grpo: {max_num_steps: 500}
-ends_with: 0
-"""
-
-
-def nemo_rl(folder: Path) -> Path:
-    """A folder in the place of NeMo-RL's source; its environment is the tests' own."""
-    files = {
-        "pyproject.toml": '[project]\nname = "nemo-rl"\nversion = "0"\n',
-        "examples/run_grpo.py": SCRIPT,
-        "examples/configs/grpo.yaml": CONFIG,
-    }
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
-
-
-def told(text: str) -> dict[str, object]:
-    """What the script says that it was told."""
-    (line,) = [line.partition("told ")[2] for line in text.splitlines() if "told {" in line]
-    return json.loads(line)
+from grpo import command  # noqa: E402  (a recipe's script is no package)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +44,7 @@ def test_the_cluster_is_what_the_job_has(nemotron, monkeypatch, profile, words, 
 def test_the_dry_run_says_that_they_are_of_the_plan(nemotron, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_of_the_tests")
     page = nemotron(*GRPO, "--run", "lepton", *NAMED, "run.env.nodes=2", "--dry-run").succeeds().out
-    assert "cluster.num_nodes       = 2" in page
-    assert "default.yaml:8 of the plan" in page
+    assert "cluster.num_nodes = 2 default.yaml:15 of the plan" in " ".join(page.split())
 
 
 def test_what_is_missing_is_told_before_anything_is_done(nemotron, project):
@@ -88,9 +55,15 @@ def test_what_is_missing_is_told_before_anything_is_done(nemotron, project):
 
 def run_here(project: Project, *words: str, **environment: str) -> support.Outcome:
     source = nemo_rl(project.folder / "nemo-rl")
-    places = (f"source={source}", f"run.env.workdir={source}", "run.env.gpus_per_node=0")
+    places = (
+        f"source={source}",
+        f"run.env.workdir={source}",
+        "run.env.gpus_per_node=0",
+        f"run.env.ray_venv={sys.prefix}",
+        "run.env.ray_start_timeout=30m",
+    )
     own = {"UV_NO_SYNC": "1", "UV_PROJECT_ENVIRONMENT": sys.prefix, "HF_TOKEN": "hf_of_the_tests", **environment}
-    return support.process(project, *GRPO, *places, *words, **own)
+    return support.process(project, *GRPO, *places, *words, timeout=900, **own)
 
 
 @pytest.mark.slow
@@ -110,11 +83,26 @@ def test_the_script_is_told_what_the_job_has_and_its_exit_code_is_the_jobs(proje
     assert "hf_of_the_tests" not in out.out + out.err
 
 
-@pytest.mark.slow
-def test_a_script_that_is_nowhere_is_named_with_the_places(project: Project):
-    out = run_here(project, "script_path=examples/none.py", NAMED[1])
-    assert out.code == 2
-    assert "script_path: examples/none.py is not there; looked for" in out.out
+def test_a_script_that_is_nowhere_is_named_with_the_places(tmp_path):
+    config = {"source": str(tmp_path), "script_path": "examples/none.py", "config_path": "any.yaml"}
+    (tmp_path / "train.yaml").write_text(json.dumps(config))
+    words = [sys.executable, str(SCRIPT), "--config", str(tmp_path / "train.yaml")]
+    done = subprocess.run(words, env={**os.environ, "NEMOTRON_JOB_DIR": "/job"}, capture_output=True, text=True)
+    assert done.returncode == 2
+    places = f"{tmp_path}/examples/none.py, /job/code/examples/none.py"
+    assert f"error: script_path: examples/none.py is not there; looked for {places}" in done.stderr
+
+
+def test_what_hydra_would_take_apart_is_quoted(tmp_path):
+    made = {"cluster": {"num_nodes": 2}, "checkpointing": {"checkpoint_dir": "/a b/it's=1,2"}, "overrides": ["x=1"]}
+    for name in ("run.py", "any.yaml"):
+        (tmp_path / name).touch()
+    config = {"source": str(tmp_path), "script_path": "run.py", "config_path": "any.yaml", **made}
+    words = command(config, ["y=2"])
+    assert words[:5] == ["uv", "run", f"{tmp_path}/run.py", "--config", f"{tmp_path}/any.yaml"]
+    assert words[5] == "cluster.num_nodes=2"
+    assert parse_override(words[6]).value() == "/a b/it's=1,2"
+    assert words[7:] == ["x=1", "y=2"]
 
 
 REQUIRES = HEADER.replace('schema = "1"', 'schema = "1"\n# requires_env = ["MY_KEY", "SITE"]')

@@ -14,6 +14,7 @@ from nano3 import story_grammar
 from nano3.corpus import split_of
 
 from .conftest import DATA_PREP, NANO3, TRAIN, recipe_config, recipe_environment
+from .prepared_inputs import REFERENCE, configurations, digests
 
 TEXT = DATA_PREP.parent / "text"
 EOS = 2
@@ -165,3 +166,12 @@ def test_nothing_of_the_recipes_imports_the_cli():
     for path in NANO3.rglob("*.py"):
         words = path.read_text(encoding="utf-8")
         assert not any(f"import {name}" in words or f"from {name}" in words for name in ("nemotron", "nemo_runspec"))
+
+
+def test_the_bytes_are_what_they_have_always_been(tiny_data, run_recipe, recipe_python, tmp_path):
+    reference = json.loads(REFERENCE.read_text())
+    assert digests(tiny_data, "tiny") == reference["tiny"]
+    configs = configurations(tmp_path, recipe_python)
+    for name in ("several", "large"):
+        assert run_recipe(DATA_PREP, configs[name]).returncode == 0
+        assert digests(tmp_path / name, name) == reference[name]

@@ -129,6 +129,24 @@ def test_a_start_that_fails_is_tried_once_more(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "logs" / "start.log").read_text() == "no such thing\n" * 2 and not Path(node.home.path).exists()
 
 
+def test_the_ray_of_an_image_counts_where_the_commands_python_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for folder, said in (("without", '{"ray": ""}'), ("with", '{"ray": "2.60.0", "address": "192.0.2.1:1"}')):
+        (tmp_path / folder).mkdir()
+        for name in ("python", "ray") if folder == "with" else ("python",):
+            program = tmp_path / folder / name
+            program.write_text(f"#!/bin/sh\necho '{said}' >&3\n")
+            program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/without:{tmp_path}/with:{os.environ['PATH']}")
+    monkeypatch.setattr("nemo_runspec.jobside.processes.wake", lambda: None)
+    node = ray_node.RayNode(task(tmp_path))
+    try:
+        node.prepare()
+        until(lambda: not node.starts())
+        assert (node.python, node.said["address"]) == (f"{tmp_path}/with/python", "192.0.2.1:1")
+    finally:
+        node.end(str(tmp_path / "logs"), [])
+
+
 def test_the_python_of_a_virtual_environment(tmp_path: Path):
     own = tmp_path / "venv" / "bin" / "python"
     own.parent.mkdir(parents=True)

@@ -97,7 +97,13 @@ class RayNode:
     def starts(self) -> bool:
         """Whether Ray does not run here yet. Raises `Failure` where it could not be started."""
         if self.said.get("ray") == "":
-            raise Failure("Ray: %s on node %d has no Ray" % (self.python, self.job.node), 1, "ray")
+            other = "" if self.job.ray.get("venv") else beside_ray()
+            if other in ("", self.python):
+                raise Failure("Ray: %s on node %d has no Ray" % (self.python, self.job.node), 1, "ray")
+            self.python, self.said, self._tries = other, {}, 0
+            self.ray.end()
+            self.prepare()
+            return True
         if "address" in self.said:
             self._servers = self.ray.servers()
             return False
@@ -203,6 +209,14 @@ def python_of(venv: str) -> str:
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     raise Failure("Ray: there is no python in %s" % (venv or "PATH"), 1, "ray")
+
+
+def beside_ray() -> str:
+    """The Python beside the first `ray` on `PATH`: an image's own, where the command's has none. '' for none."""
+    for folder in (os.environ.get("PATH") or os.defpath).split(":"):
+        if os.access(folder + "/ray", os.X_OK):
+            return folder + "/python" if os.access(folder + "/python", os.X_OK) else ""
+    return ""
 
 
 def dashboard_port(job: "JobTask") -> int:

@@ -22,7 +22,10 @@ _WORDS = 400
 """Lines of Ray's own that a failure to start is told with."""
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_COLOR_PREFIX": "0"}
 _AGENTS = ("metrics-export", "dashboard-agent-listen", "dashboard-agent-grpc", "runtime-env-agent")
+_PORT_FILE = "dashboard_agent_listen_port"
 _SLOW_MS = 600000
+_SLOW = ("RAY_raylet_start_wait_time_s", "RAY_DASHBOARD_STARTUP_TIMEOUT_S", "RAY_gcs_server_port_wait_time_s")
+"""Limits of Ray's own for its start, in seconds: on a crowded machine they are over too soon."""
 _TRIES = 2
 _QUOTA = "/sys/fs/cgroup/cpu.max"
 
@@ -46,6 +49,7 @@ class RayNode:
         self._servers: "List[int]" = []
         self._told = -1
         self._tries = 0
+        self._listens = 0
         self._address = ""
         self.dashboard = dashboard_port(job)
 
@@ -56,7 +60,8 @@ class RayNode:
         found.setdefault("RAY_AUTH_MODE", "token")
         found["RAY_AUTH_TOKEN_PATH"] = self.home.file(TOKEN)
         found.setdefault("RAY_agent_register_timeout_ms", str(_SLOW_MS))
-        found.setdefault("RAY_raylet_start_wait_time_s", str(_SLOW_MS // 1000))
+        for name in _SLOW:
+            found.setdefault(name, str(_SLOW_MS // 1000))
         # The interface that collectives use: right on whole nodes of 8 GPUs alone, unless somebody has said so here.
         if self.job.gpus_per_node != 8 and not self.job.ray.get("own_interface"):
             found.pop("NCCL_SOCKET_IFNAME", None)
@@ -124,7 +129,22 @@ class RayNode:
         if self.is_lost():
             return True
         self._servers = self.ray.servers()
+        self._tell_port()
         return False
+
+    def _tell_port(self) -> None:
+        """Writes down where the raylet's agent will listen, as the agent does once it is there.
+
+        Of the agents' ports a raylet is told all but this one, and awaits the file.
+        """
+        for pid in self._servers:
+            pairs = (word.lstrip("-").partition("=") for word in processes.words_of(pid))
+            told = {name.replace("-", "_"): value for name, _, value in pairs}
+            path = "%s/%s_%s" % (told.get("session_dir"), _PORT_FILE, told.get("node_id"))
+            if told.get("session_dir") and told.get("node_id") and not os.path.exists(path):
+                with open(path + ".new", "w") as stream:
+                    stream.write(str(self._listens))
+                os.replace(path + ".new", path)
 
     def _why(self) -> str:
         said = self.home.first_line("raylet.err") or "; ".join(self.home.last_lines("start.log", _LAST))
@@ -161,9 +181,10 @@ class RayNode:
             "--disable-usage-stats",
         ]
         # Nobody waits for an agent whose port is known beforehand. Else a raylet ends itself where one of them is not
-        # there within 15 s, as it is on a crowded machine (Ray 2.60).
+        # there within 15 s, as it is on a crowded machine (Ray 2.60; see `_tell_port` for the one that it is not told).
         dashboard, client, *agents = free_ports(2 + len(_AGENTS))
         words += ["--%s-port=%d" % (name, agents[number]) for number, name in enumerate(_AGENTS)]
+        self._listens = agents[_AGENTS.index("dashboard-agent-listen")]
         own = (os.environ.get("NEMOTRON_NODE_IPS") or "").split("\n")
         if job.nodes > 1 and job.node < len(own) and own[job.node].replace(".", "").isdigit():
             words.append("--node-ip-address=" + own[job.node])

@@ -63,12 +63,16 @@ def observe(text: str) -> int:
 
 
 def adjust(params: "Any", head: bool) -> None:
-    """What `ray start` calls before it starts anything (Ray's RAY_START_HOOK): no server for Ray's client.
+    """What `ray start` calls before it starts anything (Ray's RAY_START_HOOK): starts less, for which it has no option.
 
-    It would listen at 10001 on every machine, where two clusters meet, and no option turns it off.
+    A server for Ray's client would listen at 10001 on every machine, where two clusters meet.
     """
     os.environ.pop(_HOOK, None)
     params.ray_client_server_port = None
+    if not params.include_dashboard:
+        # Without one Ray starts it all the same, with nothing in it but the usage reports, and waits for it.
+        services = importlib.import_module("ray._private.services")
+        services.start_api_server = lambda *words, **named: ("", None)  # type: ignore[attr-defined]
 
 
 def _written(path: str) -> str:

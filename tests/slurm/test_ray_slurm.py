@@ -48,6 +48,7 @@ def test_two_nodes_are_one_cluster_as_long_as_the_command_runs(host: LabHost, tm
     seen = wait(host, job, seconds=PATIENCE)
     said = tasks_said(plan, job)
     assert (seen.state, seen.exit_code) == ("failed", 7), said + seen.reason
+    assert "node 1" not in seen.reason  # which served it, and ended with it
     cluster = json.loads(next(line for line in said.splitlines() if "cluster {" in line).partition("cluster ")[2])
     asked = ("CPU", "GPU", "nrl_tag_ALL", "worker_units")
     assert {name: {key: has.get(key) for key in asked} for name, has in cluster.items()} == {

@@ -17,6 +17,7 @@ from nemo_runspec.paths import expanded
 from nemo_runspec.planning.artifacts import settled_root
 from nemo_runspec.planning.environment import as_text, refuse_twice_given
 from nemo_runspec.planning.limits import too_many_gpu_hours
+from nemo_runspec.planning.ray_cluster import ray_problems
 from nemo_runspec.planning.section_checks import processes_per_node
 from nemo_runspec.plans.model import EnvVar, Resources
 from nemo_runspec.plans.storage import Storage
@@ -62,7 +63,7 @@ def try_profile(profile: Profile, root: Any = None, source: Source | None = None
     """
     env = {**merged(profile), **settled_mounts({"mounts": profile.values.get("mounts")})}
     refused = [*_wrong_package(env), *_wrong_variables(profile, env), *_wrong_root(profile, root, source)]
-    refused += _wrong_nodes(profile, env)
+    refused += [*_wrong_nodes(profile, env), *ray_problems(env)]
     trials = []
     store, image, backend = _store(profile, root), env.get("container_image"), get_backend(profile.executor)
     for mode in ("run", "batch"):

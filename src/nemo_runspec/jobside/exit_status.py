@@ -20,6 +20,7 @@ class Ended:
         reason: in words, '' where the exit code says all. `code`: of `REASONS` in script/markers.py, '' for none.
         blames: the node whose failure ended this one, None where it ended by itself.
         ran: whether the command has run to its end.
+        follows: whether this is the end of node 0's command, of which that node itself tells the others.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Ended:
         code: str = "",
         blames: "Optional[int]" = None,
         ran: bool = False,
+        follows: bool = False,
     ) -> None:
         self.exit_code = exit_code
         self.signal = signal
@@ -39,3 +41,11 @@ class Ended:
         self.code = code
         self.blames = blames
         self.ran = ran
+        self.follows = follows
+
+
+def as_on_node_0(exit_code: int) -> Ended:
+    """The end of a node that serves node 0's command, by that command's exit code."""
+    if not exit_code:
+        return Ended(0, ran=True)
+    return Ended(exit_code, reason="the command failed on node 0", blames=0, ran=True, follows=True)

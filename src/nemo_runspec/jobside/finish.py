@@ -92,7 +92,7 @@ def _tell(node: "NodeRun", ended: Ended) -> None:
     code, reason = ended.exit_code, ended.reason or _reason(node, ended)
     if reason:
         say("%s (exit code %d)" % (reason, code))
-    if code:
+    if code and not ended.follows:
         failed = " (rank %d)" % ended.rank if ended.rank is not None else ""
         blamed = node.job.node if ended.blames is None else ended.blames
         node.gates.fail(code, reason or "node %d failed%s" % (node.job.node, failed), blamed)

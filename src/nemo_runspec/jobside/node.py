@@ -9,7 +9,7 @@ import time
 
 from nemo_runspec.jobside import artifacts, processes, secrets, signals
 from nemo_runspec.jobside.environment import meeting, variables
-from nemo_runspec.jobside.exit_status import Ended
+from nemo_runspec.jobside.exit_status import Ended, as_on_node_0
 from nemo_runspec.jobside.gates import Failure, Gates
 from nemo_runspec.jobside.memory import OomKills
 from nemo_runspec.jobside.open_files import OpenFiles
@@ -195,9 +195,11 @@ class NodeRun:
 
     def _ray_ended(self, child: processes.Child) -> Ended:
         """The end of the keeper of this node's Ray, which is the command's unless it says otherwise."""
-        from nemo_runspec.jobside.ray import END
+        from nemo_runspec.jobside.ray import DRIVER, END
 
         why = self.gates.folder.read("%s.%d" % (END, self.job.task))
+        if not why and self.job.node > 0 and child.signal is None and self.gates.folder.has(DRIVER):
+            return as_on_node_0(child.exit_code)
         if not why:
             return Ended(child.exit_code, child.signal, ran=True)
         code = int(why.get("exit_code", 1))

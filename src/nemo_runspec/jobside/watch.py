@@ -4,7 +4,7 @@ import time
 
 from nemo_runspec.jobside import processes
 from nemo_runspec.jobside.delivery import TICK, Delivery
-from nemo_runspec.jobside.exit_status import Ended
+from nemo_runspec.jobside.exit_status import Ended, as_on_node_0
 from nemo_runspec.jobside.gates import Gates
 from nemo_runspec.jobside.signals import KILL, TERM, number_of
 
@@ -81,7 +81,7 @@ class Watch:
             except OSError:
                 pass  # the others learn it by the job's end
         if self._job.node > 0 and self._driver is not None:
-            return Ended(self._driver, ran=True)
+            return as_on_node_0(self._driver)
         return Ended(child.exit_code, child.signal, ran=True)
 
     def _looks_at_others(self) -> bool:

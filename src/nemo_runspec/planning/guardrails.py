@@ -138,9 +138,9 @@ def _rl_placement(case: RuleCase) -> Iterator[RuleFinding]:
     plan = case.plan
     placement = placement_of(plan.config) if plan.launch.kind == "ray" else None
     if placement is not None:
-        gpus, nodes = plan.target.gpus(plan.resources), plan.resources.nodes
-        per_node = plan.resources.gpus_per_node if gpus is None else gpus // nodes
-        for found in misplaced(placement, nodes, per_node):
+        known = plan.target.gpus_of_node(plan.resources)
+        per_node = plan.resources.gpus_per_node if known is None else known
+        for found in misplaced(placement, plan.resources.nodes, per_node):
             yield RuleFinding(found.what, _asked_by(plan, found.key), found.remedy, stops=found.stops)
 
 

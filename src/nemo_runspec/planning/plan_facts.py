@@ -59,8 +59,8 @@ class PlanFacts:
 
 def facts_of(resources: Resources, target: Target) -> dict[str, int | None]:
     """What `${plan:…}` stands for, by name; None for what nobody knows."""
-    gpus = target.gpus(resources)
-    return {"nodes": resources.nodes, "gpus_per_node": None if gpus is None else gpus // resources.nodes, "gpus": gpus}
+    each = target.gpus_of_node(resources)
+    return {"nodes": resources.nodes, "gpus_per_node": each, "gpus": target.gpus(resources)}
 
 
 def told_of(written: Mapping[str, Any], sources: Mapping[str, Source]) -> dict[str, Source]:

@@ -32,7 +32,7 @@ def ray_cluster(env: Mapping[str, Any], launch: str, resources: Resources, targe
     """
     if launch != "ray":
         return None
-    problems = [*_launcher(env), *_timeout(env), *_amounts(env), *_ports(env)]
+    problems = ray_problems(env)
     if problems:
         raise one_or_all("run.env has", problems)
     cores = target.cores(resources)
@@ -46,6 +46,11 @@ def ray_cluster(env: Mapping[str, Any], launch: str, resources: Resources, targe
         port=env.get("ray_port") or None,
         dashboard_port=env.get("ray_dashboard_port"),
     )
+
+
+def ray_problems(env: Mapping[str, Any]) -> list[UserError]:
+    """What is wrong with the `ray_` keys of a merged profile, whatever runs on it; each with its key."""
+    return [*_launcher(env), *_timeout(env), *_amounts(env), *_ports(env)]
 
 
 def _given(env: Mapping[str, Any], key: str) -> dict[str, float]:

@@ -63,6 +63,11 @@ class Target:
         """GPUs of the whole job at most, whatever asks for them; None where that is not known."""
         return resources.nodes * resources.gpus_per_node
 
+    def gpus_of_node(self, resources: Resources) -> int | None:
+        """GPUs of each node, of whatever asks for them; None where that is not known."""
+        gpus = self.gpus(resources)
+        return None if gpus is None else gpus // resources.nodes
+
     def cores(self, resources: Resources) -> Cores | None:
         """CPU cores of a node for a job with one task there; None for all of them, or where that is not known."""
         return None

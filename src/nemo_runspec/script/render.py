@@ -100,12 +100,13 @@ def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
     inputs = newest_inputs(plan)
     target = plan.target
     stall = {"seconds": target.stall_timeout, "action": target.stall_action} if target.stall_timeout else {}
+    gpus = target.gpus_of_node(plan.resources)
     return {
         "name": plan.name,
         "launch": plan.launch.kind,
         "nodes": plan.resources.nodes,
         "ranks": plan.resources.nproc_per_node if plan.launch.kind == "torchrun" else None,
-        "gpus_per_node": plan.resources.gpus_per_node or None,
+        "gpus_per_node": (plan.resources.gpus_per_node if gpus is None else gpus) or None,
         "world": plan.launch.world_size if plan.launch.world_size == "nodes" else None,
         "flags": [*(flag for flag in _FLAGS if getattr(identity, flag)), *_own_flags(plan)],
         "settings": {variable.name: variable.value for variable in plan.env if variable.name in _TOLD},

@@ -38,7 +38,8 @@ def test_the_cluster_is_what_the_job_has(nemotron, monkeypatch, profile, words, 
     made = plan.succeeds().json["plan"]
     assert made["config"]["cluster"] == cluster
     assert made["unfilled"] == []
-    told = [text for text in json.dumps(plan.json).replace("\\", "").split('"gpus_per_node": ')[1:] if '"flags"' in text]
+    texts = json.dumps(plan.json).replace("\\", "").split('"gpus_per_node": ')[1:]
+    told = [text for text in texts if '"flags"' in text]
     assert told and all(text.startswith(str(made["config"]["cluster"]["gpus_per_node"])) for text in told)
     assert made["config"]["checkpointing"]["checkpoint_dir"] == f"{made['run']['output_dir']}/checkpoints"
 

@@ -123,7 +123,7 @@ def test_a_job_of_this_machine_says_where_its_dashboard_and_token_are(job, nemot
         "name": name, "url": "http://127.0.0.1:18265", "token_file": "/tmp/nemotron-ray-0123abcd/token",
     }  # fmt: skip
     nemotron("jobs", "ray", job(report="running", dashboard=None), "--dashboard").refuses(
-        "has no dashboard", "ray_dashboard_port = 8265"
+        "has no dashboard", "run.env.ray_dashboard_port=8265"
     )
 
 

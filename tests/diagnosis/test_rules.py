@@ -31,7 +31,7 @@ def test_each_kind_says_whose_fault_it_is_and_whether_to_try_again():
     kinds = {cause.kind for cause in causes()} | {pattern.kind for pattern in PATTERNS} | set(POD_KINDS.values())
     assert kinds - set(KINDS) == set()
     assert {name for name, kind in KINDS.items() if kind.retry} == {
-        "eviction", "preemption", "node", "node failure", "health check", "bad GPU",
+        "eviction", "preemption", "node", "node failure", "health check", "bad GPU", "Ray node",
     }  # fmt: skip
     assert not [name for name, kind in KINDS.items() if kind.retry and kind.fault in (Fault.CODE, Fault.CONFIGURATION)]
 

@@ -89,8 +89,13 @@ class Pusher:
 
 
 @pytest.fixture
-def push(box: Project, registry: ImageRegistry, config: Path) -> Pusher:
-    return Pusher(box, registry, config)
+def push(box: Project, registry: ImageRegistry, config: Path, docker_engine: Engine) -> Iterator[Pusher]:
+    """Its images leave the engine, which other tests have too."""
+    yield Pusher(box, registry, config)
+    client = docker_engine.client()
+    tags = [tag for image in client.images() for tag in image["RepoTags"] or ()]
+    for tag in (tag for tag in tags if tag.startswith(f"{registry.name}/")):
+        client.remove_image(tag, force=True)
 
 
 @needs_docker

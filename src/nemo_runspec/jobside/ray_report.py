@@ -45,7 +45,8 @@ class RayReport:
         self._folder = Folder(str(facts["root"]))
         self._known: "Dict[str, Any]" = {"phase": STARTING, "nodes": [], "work": [], "unknown_since": None}
         self._known.update(facts)
-        self._has_started = threading.Event()
+        self._starts = threading.Lock()
+        self._starts.acquire()  # until Ray runs
         self._address = ""
 
     def begin(self) -> None:
@@ -55,7 +56,7 @@ class RayReport:
     def ray_runs(self, address: str) -> None:
         """Says where Ray's head listens."""
         self._address = address
-        self._has_started.set()
+        self._starts.release()
 
     def write(self, **news: "Any") -> None:
         """Writes it with what is new."""
@@ -68,7 +69,7 @@ class RayReport:
 
     def _follow(self) -> None:
         self.write()
-        self._has_started.wait()
+        self._starts.acquire()
         tables: "Optional[RayTables]" = None
         since: "Optional[float]" = None
         while True:

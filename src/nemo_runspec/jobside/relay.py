@@ -2,7 +2,7 @@
 
 `supervisor.py relay PORT FILE`, beside a running job. Lines of ASCII, so that no layer between may change them: first
 `nemotron-relay SECRET`, the content of FILE in base64 or `-`; then `open N`, `data N BASE64` and `close N` for the
-connection of a number. The other end is `transport/relay.py`. It ends with its input.
+connection of a number. The other end is `remote/relay.py`. It ends with its input.
 """
 
 import os

@@ -100,13 +100,12 @@ def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
     inputs = newest_inputs(plan)
     target = plan.target
     stall = {"seconds": target.stall_timeout, "action": target.stall_action} if target.stall_timeout else {}
-    gpus = target.gpus_of_node(plan.resources)
     return {
         "name": plan.name,
         "launch": plan.launch.kind,
         "nodes": plan.resources.nodes,
         "ranks": plan.resources.nproc_per_node if plan.launch.kind == "torchrun" else None,
-        "gpus_per_node": (plan.resources.gpus_per_node if gpus is None else gpus) or None,
+        "gpus_per_node": _gpus_per_node(plan) or None,
         "world": plan.launch.world_size if plan.launch.world_size == "nodes" else None,
         "flags": [*(flag for flag in _FLAGS if getattr(identity, flag)), *_own_flags(plan)],
         "settings": {variable.name: variable.value for variable in plan.env if variable.name in _TOLD},
@@ -116,6 +115,13 @@ def job_values(plan: Plan, identity: NodeIdentity) -> dict[str, Any]:
         "ray": _ray(plan) if plan.launch.kind == "ray" else None,
         "checks": list(_checks(plan)) or None,
     }
+
+
+def _gpus_per_node(plan: Plan) -> int:
+    """Those that a node was asked for: a shape or another key of the target's says how many they are in truth."""
+    asked = plan.resources.gpus_per_node
+    known = plan.target.gpus_of_node(plan.resources) if asked else None
+    return asked if known is None else known
 
 
 def _ray(plan: Plan) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def _without(record: JobRecord, cluster: RayStatus | None) -> UserError:
         return UserError(f"the Ray of job '{record.name}' has ended", remedy=f"nemotron jobs status {record.name}")
     return UserError(
         f"the Ray of job '{record.name}' has no dashboard",
-        remedy="ray_dashboard_port = 8265 in its profile, or in --set, gives it one",
+        remedy="a port of its own gives it one: run.env.ray_dashboard_port=8265, or that key in the profile",
     )
 
 

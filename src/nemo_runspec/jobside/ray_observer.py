@@ -18,11 +18,11 @@ import sys
 import time
 
 from nemo_runspec.jobside import signals, values
-from nemo_runspec.jobside.ray_report import RayReport
+from nemo_runspec.jobside.ray_report import RayReport, newest, state_of
 
 MYPY = False
 if MYPY:
-    from typing import Any, Dict, List
+    from typing import Any, Dict
 
 _OUT = 3
 _TICK, _LATER = 0.5, 2.0
@@ -102,7 +102,7 @@ def _watch(address: str, count: int) -> None:
     keeper = os.getppid()
     while os.getppid() == keeper:
         try:
-            told, failures = {str(node["NodeName"]): _facts(node) for node in _newest(ask())}, 0
+            told, failures = {str(node["NodeName"]): _facts(node) for node in newest(ask())}, 0
         except Exception as error:  # noqa: BLE001  (Ray's own, of many kinds; its servers are watched by the keeper)
             failures += 1
             if failures == _FAILURES:
@@ -114,15 +114,6 @@ def _watch(address: str, count: int) -> None:
             known = found
             _say({"nodes": found})
         time.sleep(_TICK if len(found) < count else _LATER)
-
-
-def _options(raylet: "Any", address: str) -> "Any":
-    return raylet.GcsClientOptions.create(address, None, allow_cluster_id_nil=True, fetch_cluster_id_if_nil=True)
-
-
-def _newest(nodes: "List[Dict[str, Any]]") -> "List[Dict[str, Any]]":
-    """Of a name that has come again, the one that lives counts: the last of them."""
-    return sorted(nodes, key=lambda node: bool(node["Alive"]))
 
 
 def _facts(node: "Dict[str, Any]") -> "Dict[str, Any]":
@@ -139,12 +130,7 @@ def _facts(node: "Dict[str, Any]") -> "Dict[str, Any]":
 def _asking(address: str) -> "Any":
     """How the nodes are asked for: of Ray's head alone where its parts are as they have been since 2.10."""
     try:
-        import ray._raylet as raylet
-        from ray._private.state import GlobalState
-
-        state = GlobalState()
-        options = _options(raylet, address)
-        state._initialize_global_state(options)
+        state = state_of(address)
         state.node_table()
     except (ImportError, AttributeError, TypeError):
         import ray

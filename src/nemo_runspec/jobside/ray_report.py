@@ -103,15 +103,8 @@ class RayTables:
     """The tables of a cluster's head. Raises Ray's own errors, of many kinds, and `AttributeError` for another Ray."""
 
     def __init__(self, address: str) -> None:
-        from importlib import import_module
-
-        from ray._private.state import GlobalState
-
         self._address = address
-        self._state = GlobalState()
-        made_of = import_module("ray._raylet").GcsClientOptions  # of compiled code, which no type checker reads
-        options = made_of.create(address, None, allow_cluster_id_nil=True, fetch_cluster_id_if_nil=True)
-        self._state._initialize_global_state(options)
+        self._state = state_of(address)
         self._tasks: "Any" = None
 
     def seen(self) -> "Dict[str, Any]":
@@ -128,7 +121,7 @@ class RayTables:
             untold = ["task"]
         work = [_entry(*key, count) for key, count in sorted(groups.items())]
         return {
-            "nodes": [_node(node, free.get(str(node["NodeID"]))) for node in _newest(nodes)],
+            "nodes": [_node(node, free.get(str(node["NodeID"]))) for node in newest(nodes)],
             "work": work[:_MOST],
             "left_out": max(0, len(work) - _MOST),
             "untold": untold,
@@ -197,6 +190,19 @@ class RayTables:
         return self._tasks
 
 
+def state_of(address: str) -> "Any":
+    """The tables of Ray's head as its own commands ask for them. Raises for an older Ray than 2.10, in many ways."""
+    from importlib import import_module
+
+    from ray._private.state import GlobalState
+
+    state = GlobalState()
+    made_of = import_module("ray._raylet").GcsClientOptions  # of compiled code, which no type checker reads
+    options = made_of.create(address, None, allow_cluster_id_nil=True, fetch_cluster_id_if_nil=True)
+    state._initialize_global_state(options)
+    return state
+
+
 def _entry(kind: str, name: str, node: str, state: str, count: int) -> "Dict[str, Any]":
     return {"kind": kind, "name": name, "node": node, "state": state, "count": count}
 
@@ -208,7 +214,7 @@ def _add(
         found[key] = found.get(key, 0) + count
 
 
-def _newest(nodes: "List[Dict[str, Any]]") -> "List[Dict[str, Any]]":
+def newest(nodes: "List[Dict[str, Any]]") -> "List[Dict[str, Any]]":
     """In the order of their names; of a name that has come again, the one that lives."""
     found = {str(node["NodeName"]): node for node in sorted(nodes, key=lambda node: bool(node["Alive"]))}
     return [found[name] for name in sorted(found, key=lambda name: (len(name), name))]

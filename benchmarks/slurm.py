@@ -29,12 +29,12 @@ from job_records import copies  # noqa: E402
 from labs.slurm.cluster import SlurmLab  # noqa: E402
 from slurm_jobs import LabHost, Login, cargo_of, job_of, slurm_plan  # noqa: E402
 
-from nemo_runspec.backends.slurm.arguments import job_name  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef  # noqa: E402
-from nemo_runspec.backends.slurm.cluster.logs import read_chunks  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, stage  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.status import query_jobs  # noqa: E402
 from nemo_runspec.backends.slurm.cluster.submit import submit  # noqa: E402
+from nemo_runspec.backends.slurm.executor import job_name  # noqa: E402
+from nemo_runspec.backends.slurm.observe import read_chunks  # noqa: E402
 from nemo_runspec.plans.model import Plan  # noqa: E402
 from nemo_runspec.records import JobStore  # noqa: E402
 from nemo_runspec.transport.base import Host  # noqa: E402

@@ -22,6 +22,9 @@ _FEW_CORES = len(os.sched_getaffinity(0)) < 4 if hasattr(os, "sched_getaffinity"
 _HEAVY_FILES = Path(__file__).parent / "data" / "heavy.json"
 _HEAVY = frozenset(json.loads(_HEAVY_FILES.read_text(encoding="utf-8"))) if _HEAVY_FILES.exists() else frozenset()
 """Files whose tests take a quarter of the processor time of all, and hold once more what quicker ones hold too."""
+_LONG_TESTS = Path(__file__).parent / "data" / "slow.json"
+_LONG = frozenset(json.loads(_LONG_TESTS.read_text(encoding="utf-8"))) if _LONG_TESTS.exists() else frozenset()
+"""Functions that need no lab and took over half a second of processor time, all their cases together."""
 
 settings.register_profile(
     "nemotron",
@@ -91,10 +94,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Results(cache / "behaviours.json"))
 
 
-# A lab suite is marked lab("slurm", how="what to do to get it"), a test that takes seconds is marked slow; both are
-# left out unless REQUIRE_LAB=1. A test marked full is left out of that too, and runs with REQUIRE_LAB=full alone.
+# A lab suite is marked lab("slurm", how="what to do to get it"), a test that takes seconds is marked slow, or stands in
+# data/slow.json; both are left out unless REQUIRE_LAB=1. A test marked full is left out of that too, and runs with
+# REQUIRE_LAB=full alone.
 
-SLOW = "slow: tests that take seconds each; REQUIRE_LAB=1 uv run --group dev pytest"
+SLOW = "slow: tests that take long; REQUIRE_LAB=1 uv run --group dev pytest"
 FEW = "full: with fewer than four cores also the heaviest files (tests/data/heavy.json), to stay within CI's 25 minutes"
 LARGE = "full: tests over 2 minutes, or with over 1 GB of packages; REQUIRE_LAB=full uv run --group dev pytest"
 
@@ -116,7 +120,7 @@ def _left_out(item: pytest.Item) -> str | None:
     mark = item.get_closest_marker("lab")
     if mark is not None:
         return f"lab: {_suite(mark)}"
-    return SLOW if item.get_closest_marker("slow") else None
+    return SLOW if item.get_closest_marker("slow") or item.nodeid.partition("[")[0] in _LONG else None
 
 
 @pytest.hookimpl(hookwrapper=True)

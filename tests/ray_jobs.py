@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
+from labs.cache import CACHE
 from waiting import LONG, until
 
 from nemo_runspec.jobside.processes import environment_of, words_of
@@ -17,6 +22,28 @@ RAY_BIN = Path(sys.executable).parent
 
 PATIENCE = 3 * LONG
 """Seconds. Ray starts a dozen Python processes on each node, a few seconds of a processor's time each."""
+
+
+RAY = "2.60.0"
+
+
+def ray_env(version: str = RAY) -> Path:
+    """A virtual environment with a Ray, of the system's own Python, which the labs' images have too; made once."""
+    made = CACHE / f"ray-{version}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with Path(f"{made}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (made / "whole").exists():
+            shutil.rmtree(made, ignore_errors=True)
+            environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+            for words in (
+                ("venv", "--python", "/usr/bin/python3", str(made)),
+                ("pip", "install", "--python", str(made), f"ray=={version}"),
+            ):
+                done = subprocess.run(["uv", *words, "--quiet"], env=environment, capture_output=True, text=True)
+                assert done.returncode == 0, done.stderr
+            (made / "whole").touch()
+    return made
 
 
 LOSES = """

@@ -82,7 +82,7 @@ def test_what_is_left_out_is_said(tmp_path):
     assert done.returncode == 0
     assert "1 passed, 2 skipped" in done.stdout
     assert "cluster: start it with ./lab up  [1 tests]" in done.stdout
-    assert "slow: tests that take seconds each; REQUIRE_LAB=1 uv run --group dev pytest  [1 tests]" in done.stdout
+    assert "slow: tests that take long; REQUIRE_LAB=1 uv run --group dev pytest  [1 tests]" in done.stdout
 
 
 @pytest.mark.slow
@@ -155,3 +155,20 @@ def test_the_durations_that_are_known_are_of_files_that_there_are():
     heavy = json.loads(KNOWN.with_name("heavy.json").read_text("utf-8"))
     known = [*json.loads(KNOWN.read_text("utf-8")), *heavy]
     assert [name for name in known if not (HERE.parent / name).is_file()] == []
+
+
+def test_the_long_tests_that_are_left_out_are_tests_that_there_are():
+    """`slow.json` holds functions, which are easily renamed."""
+    left_out = json.loads(KNOWN.with_name("slow.json").read_text("utf-8"))
+    assert left_out == sorted(set(left_out))
+    for name in left_out:
+        file, *_, function = name.split("::")
+        assert f"def {function}(" in (HERE.parent / file).read_text("utf-8"), name
+
+
+def test_a_long_test_is_left_out_by_its_name(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "slow.json").write_text(json.dumps(["test_it.py::test_anywhere"]))
+    done = run_suite(tmp_path, test_it=SUITE, required=False)
+    assert "3 skipped" in done.stdout
+    assert "REQUIRE_LAB=1 uv run --group dev pytest  [2 tests]" in done.stdout

@@ -56,7 +56,8 @@ def until(
 
     Args:
         what: it, in words, for the failure.
-        good: whether it is; anything that is not empty, as long as nothing else is said.
+        good: whether it is; anything that is not empty, as long as nothing else is said. A file that is not there yet
+            is not.
 
     Raises:
         AssertionError: it was not in so many seconds.
@@ -64,8 +65,12 @@ def until(
     end = time.monotonic() + seconds
     while True:
         late = time.monotonic() > end  # before the look: on a busy machine that may take all of the time
-        if good(seen := look()):
-            return seen
+        seen: JobStatus | FileNotFoundError
+        try:
+            if good(seen := look()):
+                return seen
+        except FileNotFoundError as error:
+            seen = error
         assert not late, f"{what} never came: after {seconds:g} s it is still {seen!r}"
         time.sleep(PAUSE)
 

@@ -54,7 +54,24 @@ class Recipe:
                 where=display_path(self.folder),
                 remedy="move each to a folder of its own",
             )
-        return read_runspec(self.script, required=not self.own)
+        spec = read_runspec(self.script, required=not self.own)
+        return spec.after(self._used(spec).spec) if spec.uses else spec
+
+    @property
+    def used(self) -> Recipe | None:
+        """The recipe whose script this one runs, beside it under the same root."""
+        return self._used(self.spec) if self.spec.uses else None
+
+    def _used(self, spec: Runspec) -> Recipe:
+        found = None if spec.uses in (None, self.path) else recipe_at(spec.uses or "", [self.root])
+        if found is None or read_runspec(found.script).uses:
+            why = "is no recipe beside it" if found is None else "uses another recipe itself"
+            raise UserError(
+                f"it uses {spec.uses!r}, which {why}",
+                where=f"{display_path(self.script)}:{spec.lines.get('tool.runspec.uses', 1)}",
+                remedy="name the path of a recipe under the same recipe root, such as steps/sft/megatron_bridge",
+            )
+        return found
 
     @property
     def folder(self) -> Path:
@@ -179,7 +196,8 @@ def check_obeyed(recipe: Recipe) -> None:
         UserError: it was found above the working directory, and is not only this user's.
     """
     if not recipe.own and recipe.root == _project_recipes(Path.cwd()) and recipe.root != builtin_root():
-        check_tree(recipe.root, recipe.root / recipe.family, "recipe folder")
+        for family in {recipe.family, recipe.used.family if recipe.used else recipe.family}:
+            check_tree(recipe.root, recipe.root / family, "recipe folder")
 
 
 def declares_itself(script: Path) -> bool | None:

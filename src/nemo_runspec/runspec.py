@@ -111,6 +111,7 @@ class Runspec:
         config_dir: relative to the script; `config_default` the configuration used without `-c`; `config_declared`
             where the header has a `[config]` table: then a missing configuration is an error.
         nodes, gpus_per_node: defaults for any profile; None where the script does not say.
+        uses: the recipe, by its path, whose script and shared code it runs with a configuration of its own.
         env: variables of the job. `requires_env`: names of those that somebody has to give, secrets or not.
         parameters, models, errors: config keys worth showing, models to choose from, errors that are understood.
         dependencies, requires_python: PEP 723's own; `download` says in words how large they are. `uv`: as
@@ -136,6 +137,7 @@ class Runspec:
     config_declared: bool = False
     nodes: int | None = None
     gpus_per_node: int | None = None
+    uses: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     requires_env: tuple[str, ...] = ()
     consumes: tuple[ArtifactSpec, ...] = ()
@@ -148,6 +150,16 @@ class Runspec:
     uv: str = ""
     declared: bool = False
     lines: Mapping[str, int] = field(default_factory=dict)
+
+    def after(self, used: Runspec) -> Runspec:
+        """This header with what the recipe that it uses says of its script, where it says nothing itself."""
+        starts_itself = any(key.startswith("tool.runspec.run.") for key in self.lines)
+        names = _OF_THE_SCRIPT if starts_itself else (*_OF_THE_SCRIPT, *_HOW_IT_STARTS)
+        return replace(self, **{n: getattr(used, n) for n in names if n in _HOW_IT_STARTS or not getattr(self, n)})
+
+
+_OF_THE_SCRIPT = ("image", "dependencies", "requires_python", "uv", "download", "parameters", "errors")
+_HOW_IT_STARTS = ("launch", "cmd", "workdir", "head_only")
 
 
 def read_runspec(script: Path, *, required: bool = True) -> Runspec:
@@ -229,6 +241,7 @@ def _build(table: dict[str, Any], document: dict[str, Any], lines: Mapping[str, 
         config_declared="config" in table,
         nodes=resources.get("nodes"),
         gpus_per_node=resources.get("gpus_per_node"),
+        uses=table.get("uses"),
         env={k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in table.get("env", {}).items()},
         requires_env=tuple(table.get("requires_env", ())),
         consumes=tuple(ArtifactSpec(**item) for item in table.get("consumes", ())),

@@ -11,7 +11,10 @@ from nemo_runspec.errors import Problems, UserError, did_you_mean
 
 SCHEMAS = ("1",)
 LAUNCHERS = ("torchrun", "ray", "direct")
-KINDS = ("train", "data", "eval", "build", "tool")
+KINDS = ("train", "data", "eval", "build", "tool", "pipe")
+PIPE = "pipe"
+"""The kind whose configs are pipelines of other recipes: nothing of it is run itself."""
+
 OWN_PYTHON = "nemotron"
 """As `python`: the interpreter that runs nemotron itself, with all that it can import, on this machine."""
 PARAMETER_TYPES: Mapping[str, tuple[type, ...]] = {
@@ -72,6 +75,7 @@ _TABLES: dict[str, dict[str, _Key]] = {
         "image": _STR,
         "setup": _LIST,
         "download": _STR,
+        "uses": _STR,
         "run": _TABLE,
         "config": _TABLE,
         "resources": _TABLE,

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.fields import SlurmTarget, option
 from nemo_runspec.backends.slurm.render import render, render_sbatch
-from nemo_runspec.backends.slurm.signals import hours
-from nemo_runspec.backends.slurm.spellings import shell_word
+from nemo_runspec.backends.slurm.values import HOME, directory_of, hours, shell_word
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.field import carried_keys, keys_of
 from nemo_runspec.planning.codec import plan_from_json, plan_to_json
@@ -396,3 +395,9 @@ def test_a_plan_has_the_defaults_of_the_keys(make_target):
         for name, value in {**declared, "additional_parameters": {}}.items()
     }
     assert make_target("slurm", dict.fromkeys(declared)) == target
+
+
+def test_a_dot_in_a_directory_of_a_cluster_is_left_out_as_nemo_run_does_it():
+    named = ("/lustre/me/.", "/lustre/./me//", "~/.", "~", "~//run", "")
+    found = [directory_of({"tunnel": "ssh", "remote_job_dir": name}, "remote_job_dir") for name in named]
+    assert found == ["/lustre/me", "/lustre/me", HOME, HOME, f"{HOME}/run", ""]

@@ -183,13 +183,12 @@ class Bench:
         """What of a job is still there, once it has had its time to go."""
         return eventually(lambda: self.setting.leftovers(name, self.folder(name)), lambda found: not found, LONG)
 
-    def log_has(self, name: str, text: str) -> str:
-        """The job's log once each node has a line with the text in it."""
+    def log_has(self, name: str, text: str, *, nodes: int | None = None) -> str:
+        """The job's log once each node, or each of the first so many, has a line with the text in it."""
 
         def there(log: str) -> bool:
-            return all(
-                any(text in line for line in lines_of(rank, log, self.rig.nodes)) for rank in range(self.rig.nodes)
-            )
+            asked = range(self.rig.nodes if nodes is None else nodes)
+            return all(any(text in line for line in lines_of(rank, log, self.rig.nodes)) for rank in asked)
 
         return until(lambda: self.nemotron("jobs", "logs", name).out, repr(text), there, 300)
 

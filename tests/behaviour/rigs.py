@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -42,7 +43,7 @@ _RUNAI = "run:ai's own command-line tool does it, which the lab does not have; i
 
 _ONE_NODE = "a job of this machine has one node"
 
-_ALONE = dict.fromkeys(("failing_setup_of_one_node", "failing_node"), _ONE_NODE)
+_ALONE = dict.fromkeys(("failing_setup_of_one_node", "failing_node", "ray_node_lost"), _ONE_NODE)
 
 _TOLD = ("TERM", "INT", "USR1", "HUP")
 
@@ -69,6 +70,7 @@ class Setting:
         left_alone: whether a job, given its folder, is to be ended after a test.
         signals: how a job, given its name and folder, is told a signal with the platform's own means, or its `end`;
             each says whether there was anything to tell it to.
+        seen: how a job sees a folder of this machine, given that: keys of its profile, and where it sees it.
         bucket: words of a command line by which a job reaches a bucket on this machine's loopback and has its two keys,
             given these; by default the keys travel.
     """
@@ -83,6 +85,7 @@ class Setting:
     left_alone: Callable[[Path], bool] = lambda folder: not (folder / "status" / "node-0").exists()
     signals: Mapping[str, Callable[[str, Path], bool]] = field(default_factory=dict)
     bucket: Callable[[Mapping[str, str]], Sequence[str]] = lambda keys: ()
+    seen: Callable[[Path], tuple[dict[str, Any], str]] = lambda folder: ({}, str(folder))
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,7 @@ def _docker(request: pytest.FixtureRequest, project: Project) -> Setting:
     return Setting(
         profile, {"DOCKER_HOST": engine.host}, view, leftovers, signals=signals_by(tell),
         bucket=lambda keys: ("run.env.network=host",),
+        seen=lambda folder: ({"mounts": [f"{folder}:/opt/seen:ro"]}, "/opt/seen"),
     )  # fmt: skip
 
 
@@ -362,14 +366,28 @@ def _pods(
     def leftovers(name: str, folder: Path) -> list[str]:
         return processes_of(folder) + processes_of(Path(f"{_POD_RUN}/jobs/{name}"))
 
+    def seen(folder: Path) -> tuple[dict[str, Any], str]:
+        """A copy of it in the volume, whose files are the same ones."""
+        if not (copy := volume / folder.name).exists():
+            shutil.copytree(folder, copy, symlinks=True, copy_function=linked)
+        return {}, f"{_POD_MOUNT}/{folder.name}"
+
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     folders = [volume / "run"]
     folders[0].mkdir()
     return Setting(
         profile, {**environment, "PATH": path}, view, leftovers, folders=folders,
         job_dir=lambda folder: volume / "run/jobs" / folder.name, left_alone=lambda _: False,
-        signals={**signals_by(tell), "end": end},
+        signals={**signals_by(tell), "end": end}, seen=seen,
     )  # fmt: skip
+
+
+def linked(source: str, target: str) -> None:
+    """A file once more under another name; a copy of it where that lies on another disk."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _remember_comparisons(folder: Path, kept: Path) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nemo_runspec.backends.slurm.cluster.answer import Answer
-from nemo_runspec.backends.slurm.preflight import job, login
+from nemo_runspec.backends.slurm.cluster import Answer
+from nemo_runspec.backends.slurm.preflight import NEEDED, LoginRequest, examine, login
 from nemo_runspec.backends.slurm.preflight.examine import ask
-from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, LoginRequest
 from nemo_runspec.check import Check, Question
 from nemo_runspec.transport.local import LocalHost
 from nemo_runspec.transport.registry import image_of
@@ -113,11 +112,11 @@ def test_nothing_is_left_behind(here, tmp_path: Path):
 )
 def test_python_without_a_job(here, programs: dict[str, str], env: dict, verdict: str, word: str):
     asked = LoginRequest("/tmp", ())
-    (check,) = job.python_hint(Question("c", env), asked, here(**programs))
+    (check,) = examine.python_hint(Question("c", env), asked, here(**programs))
     assert check.verdict == verdict
     assert word in check.seen
     assert ("startup_commands = [" in check.mend) == (verdict == "warning")
-    assert list(job.python_hint(QUESTION, LoginRequest("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
+    assert list(examine.python_hint(QUESTION, LoginRequest("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
 
 
 def test_slurm_that_does_not_answer(here):

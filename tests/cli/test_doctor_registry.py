@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from nemo_runspec.backends.slurm.cluster.answer import answer_of
-from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, LoginRequest
+from nemo_runspec.backends.slurm.cluster import answer_of
+from nemo_runspec.backends.slurm.preflight import NEEDED, LoginRequest
 from nemo_runspec.transport.local import LocalHost
 from nemo_runspec.transport.registry import Image, RegistryAnswer, RegistryLogin, ask, image_of
 

@@ -125,11 +125,11 @@ def test_compared(jobs, nemotron):
     lines = {line.split("  ")[0]: line.split() for line in out.splitlines()}
     assert lines["state"][1:] == ["succeeded", "failed"]
     assert lines["loss"][1:] == ["2.5"]
-    assert lines["optimizer.lr"][1:] == ["0.004", "0.1"]
+    assert lines["optimizer.lr"][1:] == ["0.01", "0.1"]
     assert lines["run.env.nodes"][1:] == ["4", "2"]
     assert not [key for key in lines if "dir" in key or "digest" in key]
     rows = of_csv(nemotron("jobs", "compare", "a-good", "b-bad", "-o", "csv").succeeds().out)
-    assert [(row["optimizer.lr"], row["exit_code"]) for row in rows] == [("0.004", "0"), ("0.1", "3")]
+    assert [(row["optimizer.lr"], row["exit_code"]) for row in rows] == [("0.01", "0"), ("0.1", "3")]
     assert nemotron("jobs", "compare", "a-good", "b-bad", "--json").json[0]["gpu_hours"] == 32.0
 
 

@@ -22,6 +22,7 @@ from nemotron.cli.commands.steps.examples import examples
 from nemotron.cli.commands.steps.loaded import load_graph
 from nemotron.cli.commands.steps.run import RunStep
 from nemotron.cli.options import read_invocation
+from nemotron.cli.pipe_recipe import PipeCommand
 from nemotron.cli.recipe import ARGS, RecipeCommand
 from nemotron.cli.root import make_root
 
@@ -44,9 +45,11 @@ def parsed(line: str) -> Context:
 def meant(line: str) -> Recipe:
     """The recipe that a line runs; its configuration is one of the recipe's."""
     ctx = parsed(line)
-    assert isinstance(ctx.command, RecipeCommand | RunStep), line
-    recipe = ctx.command.recipe if isinstance(ctx.command, RecipeCommand) else find_step(ctx.params.pop("id"))
-    read_invocation(ctx.params, ctx.meta[ARGS], recipe.configs)
+    assert isinstance(ctx.command, RecipeCommand | PipeCommand | RunStep), line
+    recipe = find_step(ctx.params.pop("id")) if isinstance(ctx.command, RunStep) else ctx.command.recipe
+    if isinstance(ctx.command, PipeCommand):
+        assert (ctx.params.pop("from"), ctx.params.pop("to")) == (None, None), line
+    read_invocation(ctx.params, ctx.meta.get(ARGS, ()), recipe.configs)
     return recipe
 
 

@@ -8,7 +8,8 @@ import shlex
 import pytest
 from support import HEADER
 
-from nemo_runspec.catalog import find_recipes
+from nemo_runspec.catalog import Recipe, find_recipes
+from nemo_runspec.pipelines.file import read_pipeline
 
 PROFILES = {
     "local": "",
@@ -39,6 +40,14 @@ def try_all(nemotron, lines: list[list[str]]) -> None:
         assert "not used" not in outcome.out, (words, outcome.out)
 
 
+def _fits_one_node(recipe: Recipe) -> bool:
+    """Whether its default configuration is for one node; of a pipe, that of each of its steps."""
+    parts = read_pipeline(str(recipe.config_dir / "default.yaml")).stages if recipe.spec.kind == "pipe" else ()
+    families = {each.path: each for each in find_recipes()}
+    steps = (families[part.step] for part in parts if part.step in families)
+    return all((each.spec.nodes or 1) == 1 for each in (recipe, *steps))
+
+
 @pytest.mark.parametrize("executor", PROFILES)
 def test_they_run(project, nemotron, monkeypatch, executor):
     project.write("env.toml", f"[\"my 'own' one\"]\nexecutor = '{executor}'\n{PROFILES[executor]}")
@@ -49,6 +58,8 @@ def test_they_run(project, nemotron, monkeypatch, executor):
             continue  # whose required inputs must be named first
         if recipe.spec.kind == "build" and executor != "slurm":
             continue  # it does not run there: tests/slurm/test_build.py
+        if "tiny" not in recipe.configs() and executor in ("local", "docker") and not _fits_one_node(recipe):
+            continue
         lines = examples(nemotron, monkeypatch, *recipe.path.split("/"))
         assert [words[words.index("--batch") + 1] for words in lines if "--batch" in words] == ["my 'own' one"]
         try_all(nemotron, lines)

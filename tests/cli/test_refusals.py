@@ -41,7 +41,7 @@ REFUSALS = [
     (["nano3", "pretrain", "tiny"], ["'tiny' is neither an option nor an override", "did you mean -c tiny?"]),
     ([*TINY, "run.x=[1,", "2]", "-d"], ["'2]' is neither", "one word in quotes: 'run.x=[1, 2]'"]),
     ([*TINY, "run.x=[1,2"], ["a bracket is left open", "close it, in quotes for the shell: 'run.x=[1,2]'"]),
-    ([*TINY, "optimizer.lr=abc"], ["optimizer.lr is a number (0.004), and 'abc' is none", "++optimizer.lr=abc"]),
+    ([*TINY, "optimizer.lr=abc"], ["optimizer.lr is a number (0.01), and 'abc' is none", "++optimizer.lr=abc"]),
     ([*TINY, "-m", "optimizer.lr=1e-3,10k"], ["and '10k' is none", "++optimizer.lr=10k"]),
     (["list", "nan3"], ["no recipe begins with 'nan3'", "did you mean 'nano3'?"]),
     (["list", "nan3", "--json"], ["no recipe begins with 'nan3'"]),

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from nemo_runspec.backends.slurm.causes import IMAGE, LAUNCH, STATES
-from nemo_runspec.backends.slurm.causes import PLATFORM as SLURM
-from nemo_runspec.backends.slurm.causes import REASONS as SLURM_REASONS
+from nemo_runspec.backends.slurm.diagnose import IMAGE, LAUNCH, STATES
+from nemo_runspec.backends.slurm.diagnose import PLATFORM as SLURM
+from nemo_runspec.backends.slurm.diagnose import REASONS as SLURM_REASONS
 from nemo_runspec.diagnosis.causes import CLASSES, DEADLINES, MESSAGES, POD_KINDS, REASONS, REMEDIES, SYSTEM, remedy_for
 from nemo_runspec.diagnosis.engine import diagnose
 from nemo_runspec.diagnosis.kinds import KINDS, Fault

@@ -371,6 +371,7 @@ def test_an_echo_is_better_than_nothing():
         ),
         ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "bad GPU"),
         ("RuntimeError: No CUDA GPUs are available", "no GPU"),
+        ("RuntimeError: Version mismatch: The cluster was started with:", "Ray"),
         ("OSError: [Errno 122] Disk quota exceeded: '/lustre/u/ckpt'", "storage"),
         ("ImportError: /opt/venv/x.so: undefined symbol: _ZN3c10", "import error"),
         (
@@ -388,6 +389,17 @@ def test_exceptions_by_their_words(line: str, kind: str):
     trace = f'Traceback (most recent call last):\n  File "/w/main.py", line 3, in <module>\n    go()\n{line}'
     found = sure(of_rank(0, trace))
     assert (found.kind, found.evidence) == (kind, line)
+
+
+def test_a_ray_that_cannot_talk_with_another():
+    """Ray 2.52.1 with a cluster of 2.60.0: what says it has an exception without words behind it."""
+    begin = "Traceback (most recent call last):\n"
+    first = f'{begin}  File "/ray/_private/utils.py", line 1111, in get\n    raise ConnectionError('
+    second = f'{begin}  File "/w/job.py", line 10, in <module>\n    ray.init()'
+    said = "ConnectionError: Could not read 'temp_dir' from GCS. Did GCS start successfully?"
+    between = "During handling of the above exception, another exception occurred:"
+    found = sure(of_rank(0, f"{first}\n{said}\n\n{between}\n\n{second}\nConnectionError"))
+    assert (found.kind, "another Ray or Python than that" in found.what) == ("Ray", True)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ from job_scripts import alive
 from waiting import line_of, until
 
 from nemo_runspec.jobside import ray_node
-from nemo_runspec.jobside.address import free_ports
+from nemo_runspec.jobside.address import free_ports, is_free
 from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.job import JobTask
 from nemo_runspec.jobside.ray import Keeper
 from nemo_runspec.jobside.ray_home import RayHome
 from nemo_runspec.jobside.ray_processes import MARK, RayProcesses
+from nemo_runspec.jobside.ray_versions import has_tokens
 from nemo_runspec.jobside.ray_watch import HERE, RayWatch
 from nemo_runspec.jobside.records import Folder
 
@@ -79,14 +80,19 @@ def test_who_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pyt
     assert capfd.readouterr().err.count("the job goes on, as ray_tolerate_lost says") == 1
 
 
-def test_one_ray_and_one_python_on_all_nodes(tmp_path: Path):
+def test_one_ray_and_one_python_on_all_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Ray itself refuses a Python that differs in its last number alone, unless a variable of its own allows it."""
     keeper = Keeper(task(tmp_path, node=1), "job.sh")
     own = Said()
     own.said = {"ray": "2.49.0", "python": "3.12.3"}
+    keeper.same_version(own, {"ray": "2.49.0", "python": "3.12.3"})  # type: ignore[arg-type]
+    for ray, python in (("2.60.0", "3.12.3"), ("2.49.0", "3.12.9")):
+        both = f"node 1 has Ray 2.49.0 with Python 3.12.3, and node 0 has Ray {ray} with Python {python}"
+        with pytest.raises(Failure, match=both):
+            keeper.same_version(own, {"ray": ray, "python": python})  # type: ignore[arg-type]
+    monkeypatch.setenv("RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "minor")
     keeper.same_version(own, {"ray": "2.49.0", "python": "3.12.9"})  # type: ignore[arg-type]
-    both = "node 1 has Ray 2.49.0 with Python 3.12, and node 0 has Ray 2.60.0 with Python 3.12"
-    with pytest.raises(Failure, match=both):
-        keeper.same_version(own, {"ray": "2.60.0", "python": "3.12.3"})  # type: ignore[arg-type]
+    assert [has_tokens(version) for version in ("2.49.2", "2.52.0", "2.60.0", "3.0.0")] == [False, True, True, True]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +115,20 @@ def test_ports_are_free_on_every_address():
         taken.bind(("127.0.0.1", free_ports(1)[0]))
         found = free_ports(50)
         assert len(set(found)) == 50 and taken.getsockname()[1] not in found
+
+
+@pytest.mark.parametrize("key", ["port", "dashboard"])
+def test_a_port_that_another_cluster_has(tmp_path: Path, key: str):
+    """It is said before Ray is started. A node that is not the first has none of them."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(Failure, match=rf"ray_(dashboard_)?port = {port} is taken on node 0 \(.*a free one"):
+            ray_node.RayNode(task(tmp_path, **{key: port}))
+        node = ray_node.RayNode(task(tmp_path, node=1, **{key: port}))
+        node.end(str(tmp_path / "logs"), [])
+    assert is_free(port)
 
 
 def test_a_start_that_fails_is_tried_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd):

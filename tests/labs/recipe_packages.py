@@ -1,4 +1,4 @@
-"""What `nano3/pretrain` depends on, as a folder for `PYTHONPATH` of a Python 3.11: what images would hold.
+"""What `nano3/pretrain` and its data preparation need, as a folder for `PYTHONPATH` of a Python 3.11: that of images.
 
 Tests that run the recipe without a container use the same folder, where their Python is of that version too.
 """
@@ -18,7 +18,8 @@ from nemo_runspec.uv_process import uv_environment
 
 PYTHON = "/usr/bin/python3"
 """That of the labs' containers: they see this machine's programs."""
-_SCRIPT = Path(__file__).resolve().parents[2] / "recipes" / "nano3" / "pretrain" / "train.py"
+_NANO3 = Path(__file__).resolve().parents[2] / "recipes" / "nano3"
+_SCRIPTS = (_NANO3 / "pretrain" / "train.py", *sorted((_NANO3 / "data" / "prep").glob("*/data_prep.py")))
 
 
 def recipe_packages() -> Path:
@@ -27,7 +28,7 @@ def recipe_packages() -> Path:
     Containers cannot write into it, so it is compiled beforehand, by the Python that they have: else each process of
     each job compiles torch and transformers for itself, which is half of what a short training takes.
     """
-    header = _SCRIPT.read_text(encoding="utf-8").partition("# [tool.runspec]")[0]
+    header = "".join(script.read_text(encoding="utf-8").partition("# [tool.runspec]")[0] for script in _SCRIPTS)
     made = CACHE / f"compiled-packages-{hashlib.sha256(header.encode()).hexdigest()[:12]}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "container-packages.lock").open("w") as lock:
@@ -37,7 +38,8 @@ def recipe_packages() -> Path:
             environment = uv_environment(os.environ)
             build_of_torch = [] if "UV_FIND_LINKS" in environment else ["--torch-backend=cpu"]
             words = ["pip", "install", "--quiet", "--python-version=3.11", f"--target={made}", *build_of_torch]
-            subprocess.run([uv, *words, "--requirements", _SCRIPT], env=environment, check=True)
+            wanted = [word for script in _SCRIPTS for word in ("--requirements", str(script))]
+            subprocess.run([uv, *words, *wanted], env=environment, check=True)
             # Files that no Python of this version can read fail, as they do in any installation; nothing imports them.
             subprocess.run([PYTHON, "-m", "compileall", "-qq", "-j", "0", made], check=False)
             (made / "done").touch()

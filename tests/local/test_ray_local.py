@@ -32,13 +32,14 @@ signal.signal(signal.SIGTERM, told)  # Ray sets one of its own
 class Actor:
     def facts(self):
         print("the secret is", os.environ["A_TOKEN"])
-        return os.environ["RAY_AUTH_MODE"]
+        return os.environ["RAY_AUTH_MODE"] + " " + os.environ["OF_TASKS"]
 
 actor = Actor.remote()
 mode = ray.get(actor.facts.remote())
 (node,) = ray.nodes()
 has = {name: node["Resources"].get(name) for name in ("CPU", "GPU", "own")}
 own = [os.environ[name] for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN_PATH")]
+assert "OF_TASKS" not in os.environ
 print("facts", json.dumps([node["NodeName"], has, mode, *own]), flush=True)
 time.sleep(600)
 """
@@ -47,7 +48,9 @@ SECRET = "Xq7-not-to-be-seen"
 
 def started(top: Path) -> tuple[Plan, subprocess.Popen[str]]:
     plan = plan_for(top, WAITS, name=f"ray-1120-{uuid.uuid4().hex[:8]}", launch="ray")
-    plan = replace(with_ray(plan, cpus=1, resources={"own": 1}), secrets=(SecretRef("A_TOKEN", "environment"),))
+    of_tasks = {"env_vars": {"OF_TASKS": "here"}}
+    plan = with_ray(plan, cpus=1, resources={"own": 1}, runtime_env=of_tasks)
+    plan = replace(plan, secrets=(SecretRef("A_TOKEN", "environment"),))
     return plan, start_script(lay_out(plan), top, A_TOKEN=SECRET)
 
 
@@ -66,7 +69,7 @@ def test_two_clusters_on_one_machine_do_not_meet_and_nothing_of_them_is_left(tmp
     jobs = [started(tmp_path / name) for name in ("one", "two")]
     try:
         first, second = (facts_of(process) for _, process in jobs)
-        assert first[:3] == second[:3] == ["node-0", {"CPU": 1.0, "GPU": None, "own": 1.0}, "token"]
+        assert first[:3] == second[:3] == ["node-0", {"CPU": 1.0, "GPU": None, "own": 1.0}, "token here"]
         assert first[3] != second[3]
         homes = [Path(str(facts[4])).parent for facts in (first, second)]
         assert [home.stat().st_mode & 0o777 for home in homes] == [0o700, 0o700]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from support import HEADER
 
 from nemo_runspec.catalog import Recipe, find_recipe, find_recipes, script_of_ones_own
+from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.bundle import digest, make_bundle, script_in_bundle
 from nemo_runspec.submission.bundle import read_bundle, write_bundle
 
@@ -71,3 +73,26 @@ def test_a_name_that_is_not_utf8(tmp_path):
     contents = read_bundle(make_bundle(find_recipe("mine", [tmp_path])))
     write_bundle(contents, tmp_path / "job")
     assert [os.fsencode(p.name) for p in (tmp_path / "job/recipes/mine").iterdir()].count(b"\xff.txt") == 1
+
+
+def test_a_recipe_that_uses_another_ships_it_and_says_of_its_script_what_that_says(tmp_path):
+    used = HEADER.replace("dependencies = []", 'dependencies = ["numpy"]')
+    assert used != HEADER
+    write(tmp_path, "steps/sft/bridge/step.py", used)
+    write(tmp_path, "steps/_shared/lib.py")
+    write(tmp_path, "steps/sft/other/step.py", HEADER)
+    write(tmp_path, "big/_shared/own.py")
+    uses = 'schema = "1"\n# uses = "{}"'
+    file = write(tmp_path, "big/sft/train.py", HEADER.replace('schema = "1"', uses.format("steps/sft/bridge")))
+    recipe = find_recipe("big/sft", [tmp_path])
+    assert names(recipe) == [
+        "recipes/big/_shared/own.py",
+        "recipes/big/sft/train.py",
+        "recipes/steps/_shared/lib.py",
+        "recipes/steps/sft/bridge/step.py",
+    ]
+    assert recipe.spec.dependencies == ("numpy",)
+    for wrong in ("steps/sft/none", "big/sft", "../steps/sft/bridge"):
+        file.write_text(HEADER.replace('schema = "1"', uses.format(wrong)))
+        with pytest.raises(UserError, match="no recipe beside it"):
+            _ = find_recipe("big/sft", [tmp_path]).spec

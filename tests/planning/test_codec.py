@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from types import UnionType
 from typing import Any, get_type_hints
 
 import pytest
@@ -35,6 +36,15 @@ JSON_TABLES = st.dictionaries(
 )
 
 
+REAL = st.floats(allow_nan=False)
+"""What is no number does not equal itself."""
+BY_HINT = {
+    float: REAL,
+    dict[str, float]: st.dictionaries(st.text(max_size=4), REAL, max_size=3),
+    dict[str, Any]: JSON_TABLES,
+}
+
+
 def of_type(hint: Any, name: str) -> st.SearchStrategy[Any]:
     if name == "schema":
         return st.just(model.PLAN_SCHEMA)
@@ -42,15 +52,15 @@ def of_type(hint: Any, name: str) -> st.SearchStrategy[Any]:
         return st.just("slurm")
     if name == "target" and hint is Target:
         return a(SlurmTarget)
-    if hint == dict[str, Any]:
-        return JSON_TABLES
+    if isinstance(hint, UnionType):
+        return st.one_of([of_type(each, name) for each in hint.__args__])
     if hint == dict[str, Source]:
         return st.dictionaries(st.text(max_size=4), st.from_type(Source), max_size=3)
     if getattr(hint, "__origin__", None) is tuple and hasattr(hint.__args__[0], "__dataclass_fields__"):
         return st.lists(a(hint.__args__[0]), max_size=2).map(tuple)
     if hasattr(hint, "__dataclass_fields__"):
         return a(hint)
-    return st.from_type(hint)
+    return BY_HINT[hint] if hint in BY_HINT else st.from_type(hint)
 
 
 @pytest.mark.slow

@@ -51,6 +51,10 @@ def test_cores_count_where_somebody_has_asked_for_them():
         ({"ray_resources": {"GPU": 1}}, "GPU is Ray's own"),
         ({"ray_worker_resources": {"tag": "x"}}, "must be a number above 0, not 'x'"),
         ({"ray_worker_resources": {"tag": True}}, "must be a number above 0, not True"),
+        ({"ray_runtime_env": {"working_dir": "."}}, "working_dir is not Ray's business here"),
+        ({"ray_runtime_env": {"env_vars": {"HF_TOKEN": "x"}}}, "HF_TOKEN is a secret"),
+        ({"ray_runtime_env": {"env_vars": {"A": 1}}}, "A must be a string"),
+        ({"ray_runtime_env": {"env_vars": "A=1"}}, "env_vars must be a table"),
         ({"ray_port": 10001}, "Ray keeps 10001 for its clients"),
         ({"ray_dashboard_port": 12000}, "Ray keeps 12000 for its workers"),
         ({"ray_port": 80}, "80 is no port that a job may listen at"),
@@ -66,9 +70,11 @@ def test_what_no_cluster_can_have(env, said):
 def test_a_plan_has_it_and_shows_it(project, nemotron):
     """With its place where a key is wrong; it is kept in a saved plan, and told to the job."""
     project.recipe("rl/it", header=RAY)
-    project.write("env.toml", f"{SLURM}ray_resources = {{ nrl_tag_ALL = 1 }}\n")
+    told = 'ray_resources = { nrl_tag_ALL = 1 }\nray_runtime_env = { env_vars = { A = "b" }, pip = ["c"] }\n'
+    project.write("env.toml", SLURM + told)
     said = nemotron("rl", "it", "--run", "cluster", "--dry-run", "--full").succeeds().out
-    assert '"ray": {"timeout": 600, "cpus": 9, "resources": {"nrl_tag_ALL": 1.0}}' in said
+    assert '"ray": {"timeout": 600, "cpus": 9, "resources": {"nrl_tag_ALL": 1.0}, "runtime_env": {' in said
+    assert '"env_vars": {"A": "b"}, "pip": ["c"]' in said
     project.write("env.toml", f"{SLURM}ray_port = 10001\n")
     refused = nemotron("rl", "it", "--run", "cluster", "--dry-run")
     assert refused.code == 2 and "env.toml:7 [cluster]" in refused.err, refused.err
@@ -82,8 +88,8 @@ def test_a_saved_plan_keeps_it(project, monkeypatch):
     enter(project, monkeypatch)
     project.recipe("rl/it", header=RAY)
     project.recipe("rl/other")
-    project.write("env.toml", f"{SLURM}ray_tolerate_lost = true\n")
+    project.write("env.toml", f'{SLURM}ray_tolerate_lost = true\nray_runtime_env = {{ env_vars = {{ A = "b" }} }}\n')
     plan = nemo_runspec.plan("rl/it", profile="cluster")
-    assert plan.ray == RayCluster(cpus=9, tolerate_lost=True)
+    assert plan.ray == RayCluster(cpus=9, tolerate_lost=True, runtime_env={"env_vars": {"A": "b"}})
     assert plan_from_json(plan_to_json(plan), "plan.json").ray == plan.ray
     assert '"ray"' not in plan_to_json(nemo_runspec.plan("rl/other", profile="cluster"))

@@ -28,8 +28,13 @@ else:
 NANO3 = Path(__file__).resolve().parents[2] / "recipes" / "nano3"
 SHARED = NANO3 / "_shared"
 DATA_PREP = NANO3 / "data" / "prep" / "pretrain" / "data_prep.py"
+DATA_PREPS = sorted((NANO3 / "data" / "prep").glob("*/data_prep.py"))
 TRAIN = NANO3 / "pretrain" / "train.py"
+SFT = NANO3 / "sft" / "train.py"
+EVAL = NANO3 / "eval" / "eval.py"
 MEGATRON = ("megatron-bridge==0.3.1", "megatron-core==0.16.1")
+RAY_MARK = "NEMOTRON_TESTS_OWN_RAY"
+"""A variable of all processes of a test process's cluster, which holds its number."""
 BLOCK = re.compile(r"^# /// script\n(?P<content>(?:#(?: .*)?\n)+?)# ///$", re.MULTILINE)
 
 sys.path.insert(0, str(SHARED))
@@ -60,10 +65,38 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def recipe_python() -> Path:
-    """A Python that has what `nano3/pretrain` declares (data preparation declares a part of that)."""
-    declared = header(TRAIN)
-    assert set(header(DATA_PREP)["dependencies"]) <= set(declared["dependencies"])
-    return _environment("env", declared["dependencies"], _create_environment) / "bin" / "python"
+    """A Python that has what nano3's trainings and their data preparation declare; what two name is of one version."""
+    declared = sorted({each for script in (TRAIN, SFT, *DATA_PREPS) for each in header(script)["dependencies"]})
+    assert len({each.partition("==")[0] for each in declared}) == len(declared)
+    return _environment("env", declared, _create_environment) / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(recipe_python: Path) -> Iterator[dict[str, str]]:
+    """The variables by which a Ray cluster of two CPUs is found: one for all that a test process prepares."""
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": os.urandom(32).hex()}
+    code = (
+        "import ray, sys\n"
+        "known = ray.init(num_cpus=2, include_dashboard=False, logging_level='ERROR')\n"
+        "print(known.address_info['gcs_address'], flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [str(recipe_python), "-c", code],
+        env=recipe_environment(RAY_USAGE_STATS_ENABLED="0", **{RAY_MARK: str(os.getpid())}, **token),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        yield {"RAY_ADDRESS": process.stdout.readline().strip(), **token}
+        process.communicate()
+
+
+@pytest.fixture(scope="session")
+def prepare(run_recipe: Callable[..., Any], ray_cluster: dict[str, str]) -> Callable[..., Any]:
+    """Run data preparation (for pretraining, or another script) on a configuration, on the tests' cluster."""
+    return lambda config, script=DATA_PREP: run_recipe(script, config, **ray_cluster)
 
 
 @pytest.fixture(scope="session")
@@ -98,10 +131,10 @@ def run_recipe(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="session")
-def tiny_data(run_recipe: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_data(prepare: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What data preparation makes of `tiny.yaml`."""
     folder = tmp_path_factory.mktemp("tiny-data")
-    done = run_recipe(DATA_PREP, recipe_config(DATA_PREP, "tiny", output_dir=folder))
+    done = prepare(recipe_config(DATA_PREP, "tiny", output_dir=folder))
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -117,7 +150,8 @@ def recipe_environment(**extra: str) -> dict[str, str]:
         if name not in {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NEMOTRON_METRICS_FILE", "PYTHONPATH"}
     }
     fonts = str(CACHE / "matplotlib" / os.environ.get("PYTEST_XDIST_WORKER", "alone"))
-    return {**kept, "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": fonts, **extra}
+    ray = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}  # it would take a `uv run pytest` above it for its own
+    return {**kept, **ray, "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": fonts, **extra}
 
 
 def _lines(text: str) -> list[str]:

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
+from job_scripts import kill
 from nano3 import story_grammar
 from nano3.corpus import split_of
+from waiting import until
 
-from .conftest import DATA_PREP, NANO3, TRAIN, recipe_config, recipe_environment
+from nemo_runspec.jobside.processes import environment_of, words_of
+
+from .conftest import DATA_PREP, NANO3, RAY_MARK, TRAIN, recipe_config, recipe_environment
 from .prepared_inputs import REFERENCE, configurations, digests
 
 TEXT = DATA_PREP.parent / "text"
 EOS = 2
+COUNTED = {
+    "several": "2428 rows: 2329 kept, 99 dropped (99 empty)\n",
+    "large": "2301 rows: 2202 kept, 99 dropped (99 empty)\n",
+}
 
 
 def read_documents(prefix: Path) -> list[tuple[int, ...]]:
@@ -33,6 +43,13 @@ def read_documents(prefix: Path) -> list[tuple[int, ...]]:
     content = Path(f"{prefix}.bin").read_bytes()
     assert len(content) == 2 * sum(lengths)
     return [struct.unpack_from(f"<{length}H", content, offset) for length, offset in zip(lengths, offsets, strict=True)]
+
+
+def ray_workers() -> list[int]:
+    """The processes that run tasks of this test process's cluster, or wait for one."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    mine = [pid for pid in pids if environment_of(pid).get(RAY_MARK) == str(os.getpid())]
+    return [pid for pid in mine if " ".join(words_of(pid)).startswith(("ray::Map", "ray::IDLE"))]
 
 
 def test_text_is_what_the_grammar_writes(tmp_path):
@@ -106,21 +123,21 @@ def test_megatron_core_reads_the_files(tiny_data, recipe_python, megatron):
     assert boundaries == list(range(len(ours) + 1))
 
 
-def test_same_inputs_give_the_same_bytes_and_a_second_run_writes_nothing(tiny_data, run_recipe, tmp_path):
-    config = recipe_config(DATA_PREP, "tiny", output_dir=tmp_path) | {"workers": 1}
-    assert run_recipe(DATA_PREP, config).returncode == 0
+def test_same_inputs_give_the_same_bytes_and_a_second_run_writes_nothing(tiny_data, prepare, tmp_path):
+    config = recipe_config(DATA_PREP, "tiny", output_dir=tmp_path) | {"workers": 1, "shard_bytes": 5000}
+    assert prepare(config).returncode == 0
     names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert names == {str(path.relative_to(tiny_data)) for path in tiny_data.rglob("*") if path.is_file()}
     for name in names - {"blend.json", "manifest.json"}:  # these two name the folder
         assert (tmp_path / name).read_bytes() == (tiny_data / name).read_bytes(), name
     before = {name: (tmp_path / name).stat().st_mtime_ns for name in names}
-    again = run_recipe(DATA_PREP, config)
+    again = prepare(config)
     assert again.returncode == 0
     assert "up to date" in again.stdout
     assert before == {name: (tmp_path / name).stat().st_mtime_ns for name in names}
 
 
-def test_a_damaged_dataset_is_made_anew(run_recipe, tmp_path):
+def test_a_damaged_dataset_is_made_anew(prepare, tmp_path):
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": f"Line {n} of many."}) + "\n" for n in range(200)))
     config = {
         "output_dir": str(tmp_path / "out"),
@@ -128,11 +145,11 @@ def test_a_damaged_dataset_is_made_anew(run_recipe, tmp_path):
         "tokenizer": {"train_vocab_size": 300},
         "split": {"valid": 0.1},
     }
-    assert run_recipe(DATA_PREP, config).returncode == 0
+    assert prepare(config).returncode == 0
     file = tmp_path / "out" / "lines_train.bin"
     whole = file.read_bytes()
     file.write_bytes(whole[:-2])
-    done = run_recipe(DATA_PREP, config)
+    done = prepare(config)
     assert (done.returncode, file.read_bytes()) == (0, whole)
     blend = json.loads((tmp_path / "out" / "blend.json").read_text())
     assert blend["train"][0] == "0.5"
@@ -168,10 +185,72 @@ def test_nothing_of_the_recipes_imports_the_cli():
         assert not any(f"import {name}" in words or f"from {name}" in words for name in ("nemotron", "nemo_runspec"))
 
 
-def test_the_bytes_are_what_they_have_always_been(tiny_data, run_recipe, recipe_python, tmp_path):
+@pytest.mark.parametrize("shard_bytes", [None, 3000])
+def test_the_bytes_are_what_they_have_always_been(tiny_data, prepare, recipe_python, tmp_path, shard_bytes):
     reference = json.loads(REFERENCE.read_text())
     assert digests(tiny_data, "tiny") == reference["tiny"]
     configs = configurations(tmp_path, recipe_python)
     for name in ("several", "large"):
-        assert run_recipe(DATA_PREP, configs[name]).returncode == 0
+        done = prepare(configs[name] | ({"shard_bytes": shard_bytes} if shard_bytes else {}))
+        assert done.returncode == 0, done.stderr
         assert digests(tmp_path / name, name) == reference[name]
+        assert COUNTED[name] in done.stdout
+
+
+def test_rows_are_counted_and_a_line_that_is_none_is_named_in_its_file(prepare, tmp_path):
+    lines = [json.dumps({"text": f"Line {n} of many."}) for n in range(300)]
+    file = tmp_path / "in.jsonl"
+    file.write_text("\n".join([*lines, '{"texts": 1}']))
+    config = {
+        "output_dir": str(tmp_path / "out"),
+        "datasets": [{"name": "lines", "paths": [str(file)]}],
+        "tokenizer": {"path": None, "train_vocab_size": 300},
+        "split": {"valid": 0.1},
+        "shard_bytes": 1000,
+    }
+    done = prepare(config)
+    assert (done.returncode, f"{file}:301: no JSON object with a field 'text'" in done.stderr) == (2, True), done.stderr
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+def test_a_run_that_was_killed_goes_on_and_ray_runs_again_what_a_lost_worker_had(
+    prepare, recipe_python, ray_cluster, tmp_path
+):
+    """The driver is killed once some shards are there; the next run loses a worker in the middle of one."""
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": f"Line {n} of many."}) + "\n" for n in range(4000)))
+    config = {
+        "datasets": [{"name": "lines", "paths": [f"{tmp_path}/*.jsonl"]}],
+        "tokenizer": {"train_vocab_size": 300},
+        "split": {"valid": 0.1},
+        "shard_bytes": 2000,
+    }
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    assert prepare(config | {"output_dir": str(whole)}).returncode == 0
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(config | {"output_dir": str(out)}))
+
+    def shards() -> set[Path]:
+        return set(out.glob(".partial-data-*/shards/[0-9]*"))
+
+    environment = recipe_environment(**ray_cluster)
+    command = [str(recipe_python), str(DATA_PREP), "--config", str(path)]
+    first = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: len(shards()) >= 3, "three shards")
+    first.kill()
+    first.wait()
+    left = shards()
+    made = {file: (file / "done.json").stat().st_mtime_ns for file in left}
+    assert not (out / "manifest.json").exists()
+    second = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    until(lambda: len(shards()) > len(left), "one more shard")
+    workers = ray_workers()
+    for pid in workers:
+        kill(pid)
+    assert workers
+    assert all((file / "done.json").stat().st_mtime_ns == when for file, when in made.items() if file.exists())
+    said, _ = second.communicate()
+    assert second.returncode == 0, said
+    assert {p.name: p.read_bytes() for p in out.glob("lines_*")} == {
+        p.name: p.read_bytes() for p in whole.glob("lines_*")
+    }
+    assert not list(out.glob(".partial-*"))

@@ -289,4 +289,4 @@ def test_the_glue_sets_values_and_the_blend_and_logs(stand_in, tmp_path, monkeyp
 )
 def test_the_glue_refuses_what_would_have_no_effect(stand_in, tmp_path, sections, words):
     with pytest.raises(SettingsError, match=words.replace("?", r"\?")):
-        bridge.make_container(stand_in_config(tmp_path) | sections)
+        bridge.train(stand_in_config(tmp_path) | sections)

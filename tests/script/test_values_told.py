@@ -16,8 +16,8 @@ from job_scripts import plan_for
 
 import nemo_runspec
 from nemo_runspec.backends.cloud.pod.program import pod_values, render_pod_script
-from nemo_runspec.backends.slurm.batch import batch_values
 from nemo_runspec.backends.slurm.jobside.job import BatchJob
+from nemo_runspec.backends.slurm.render import batch_values
 from nemo_runspec.jobside.job import JobTask
 from nemo_runspec.jobside.pod.values import PodJob
 from nemo_runspec.plans.model import Plan

@@ -22,11 +22,11 @@ from waiting import LONG, until
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, stage
 from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, submit
+from nemo_runspec.backends.slurm.executor import job_name, sbatch_script
 from nemo_runspec.backends.slurm.render import submit_words
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.profiles.fieldset import fields_of

@@ -17,7 +17,7 @@ from slurm_jobs import command, slurm_plan, talking
 from support import HEADER, Outcome, Project, contents
 from waiting import until
 
-from nemo_runspec.backends.slurm.array_job import SlurmArray
+from nemo_runspec.backends.slurm.array import SlurmArray
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.records import JobStore
 from nemo_runspec.remote.cancel import stop_all

@@ -19,7 +19,7 @@ from labs.slurm.fixtures import needs_slurm
 from labs.slurm.standins import standin
 from support import Outcome, Project
 
-from nemo_runspec.backends.slurm.containers.credentials import RegistryEntry, make_auth, read_logins
+from nemo_runspec.backends.slurm.build import RegistryEntry, make_auth, read_logins
 from nemo_runspec.config.overrides import quoted
 
 TOKEN = "nvapi-very-secret-0123456789"

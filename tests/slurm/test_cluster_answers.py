@@ -17,23 +17,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nemo_runspec.backends.slurm.array_job import stop_tasks as stop_array
-from nemo_runspec.backends.slurm.cluster.answer import answer_of
+from nemo_runspec.backends.slurm.array import stop_tasks as stop_array
+from nemo_runspec.backends.slurm.cluster import answer_of
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
-from nemo_runspec.backends.slurm.cluster.logs import read_chunks
 from nemo_runspec.backends.slurm.cluster.stage import probe
 from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find, submit
-from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.backends.slurm.diagnose import diagnose
-from nemo_runspec.backends.slurm.preflight import login, shape
+from nemo_runspec.backends.slurm.observe import collect_results, exclude_and_release, read_chunks
+from nemo_runspec.backends.slurm.observe import job_statuses as see
+from nemo_runspec.backends.slurm.preflight import login, login_request, plan_of, shape
 from nemo_runspec.backends.slurm.preflight.examine import ask as examine
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
-from nemo_runspec.backends.slurm.preflight.job import read as read_job
-from nemo_runspec.backends.slurm.preflight.login_node import login_request, plan_of
-from nemo_runspec.backends.slurm.status import exclude_and_release
-from nemo_runspec.backends.slurm.status import job_statuses as see
+from nemo_runspec.backends.slurm.preflight.examine import read as read_job
 from nemo_runspec.check import Question
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of

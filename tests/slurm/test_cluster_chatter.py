@@ -9,14 +9,13 @@ from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, Login, command, job_of, jobs_called, put, slurm_plan, talking, wait
 
-from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.client import SlurmProvider
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, SlurmSubmission, Submitted, find, submit
-from nemo_runspec.backends.slurm.collect import collect_results
+from nemo_runspec.backends.slurm.executor import job_name
+from nemo_runspec.backends.slurm.observe import collect_results, job_statuses
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
-from nemo_runspec.backends.slurm.status import job_statuses
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 

@@ -29,14 +29,13 @@ from slurm_jobs import (
 )
 from waiting import be_patient, until
 
-from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
-from nemo_runspec.backends.slurm.cluster.logs import read_chunks, task_logs
 from nemo_runspec.backends.slurm.cluster.stage import probe
 from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
-from nemo_runspec.backends.slurm.collect import collect_results
+from nemo_runspec.backends.slurm.executor import job_name
+from nemo_runspec.backends.slurm.observe import collect_results, read_chunks, task_logs
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.programs import SLURM_PROGRAMS, programs

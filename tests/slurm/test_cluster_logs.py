@@ -12,8 +12,8 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, slurm_plan, start, wait
 
 from nemo_runspec.backends.provider import offset_of
-from nemo_runspec.backends.slurm.arguments import job_name
-from nemo_runspec.backends.slurm.cluster.logs import batch_log, read_chunks, task_logs
+from nemo_runspec.backends.slurm.executor import job_name
+from nemo_runspec.backends.slurm.observe import batch_log, read_chunks, task_logs
 from nemo_runspec.errors import UserError
 
 pytestmark = needs_slurm

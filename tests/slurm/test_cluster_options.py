@@ -12,8 +12,8 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, closed, job_of, put, see, slurm_plan, start, tasks_said, wait
 from waiting import until
 
-from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
 from nemo_runspec.backends.slurm.cluster.submit import submit
+from nemo_runspec.backends.slurm.executor import job_name, sbatch_script
 from nemo_runspec.backends.slurm.fields import FIELDS
 
 pytestmark = needs_slurm

@@ -12,7 +12,7 @@ from slurm_jobs import LabHost, Login, cargo_of, put, slurm_plan, start, tasks_s
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.cluster.stage import probe, stage
-from nemo_runspec.backends.slurm.paths import HOME, fill_home
+from nemo_runspec.backends.slurm.values import HOME, fill_home
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.codec import plan_to_json
 from nemo_runspec.transport.base import Data, Done

@@ -13,12 +13,12 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, closed, configured, see, slurm_plan, start, tasks_said, wait
 from waiting import until
 
-from nemo_runspec.backends.slurm.array_job import stop_tasks as end_tasks
+from nemo_runspec.backends.slurm.array import stop_tasks as end_tasks
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.stage import probe
 from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.stop import end_jobs
-from nemo_runspec.backends.slurm.status import job_statuses as look_at_handles
+from nemo_runspec.backends.slurm.observe import job_statuses as look_at_handles
 from nemo_runspec.errors import UserError
 
 pytestmark = needs_slurm

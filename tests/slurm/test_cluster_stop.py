@@ -12,7 +12,7 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, see, slurm_plan, start, wait
 from waiting import until
 
-from nemo_runspec.backends.slurm.array_job import stop_tasks
+from nemo_runspec.backends.slurm.array import stop_tasks
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.stop import end_jobs, request_stop

@@ -19,9 +19,9 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, job_of, jobs_called, put, shim, slurm_plan, wait
 from waiting import until
 
-from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, SlurmSubmission, Submitted, find, submit
+from nemo_runspec.backends.slurm.executor import job_name
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_runspec.backends.slurm.collect import collect_results
+from nemo_runspec.backends.slurm.observe import collect_results
 from nemo_runspec.jobside.downsample import POINTS
 from nemo_runspec.records.metrics import last_values
 from nemo_runspec.records.status import JobStatus

@@ -13,11 +13,10 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, configured, slurm_plan, start, wait
 from waiting import until
 
-from nemo_runspec.backends.slurm.arguments import job_name
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
-from nemo_runspec.backends.slurm.collect import collect_results
 from nemo_runspec.backends.slurm.diagnose import diagnose
-from nemo_runspec.backends.slurm.status import job_statuses
+from nemo_runspec.backends.slurm.executor import job_name
+from nemo_runspec.backends.slurm.observe import collect_results, job_statuses
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.markers import NodeMarker

@@ -17,9 +17,9 @@ from labs.slurm.sshd import SshAccess
 from slurm_jobs import LabHost, command, slurm_plan
 from support import Outcome, Project, call
 
-from nemo_runspec.backends.slurm.preflight import login_node
+from nemo_runspec.backends.slurm import preflight
+from nemo_runspec.backends.slurm.preflight import NEEDED
 from nemo_runspec.backends.slurm.preflight.examine import fast_checks
-from nemo_runspec.backends.slurm.preflight.login_node import NEEDED
 from nemo_runspec.transport.connect import close_all
 
 pytestmark = needs_slurm
@@ -50,7 +50,7 @@ def reach(folder: Path, access: SshAccess, monkeypatch: pytest.MonkeyPatch) -> N
 def doctor_of(lab: SlurmLab, project: Project, monkeypatch: pytest.MonkeyPatch) -> Doctor:
     """`doctor("--json", nodes=9)`: the doctor's word on a profile that is good but for what is given."""
     reach(project.folder, lab.ssh, monkeypatch)
-    monkeypatch.setattr(login_node, "SECONDS", 120)  # what Slurm says late is not what these tests are about
+    monkeypatch.setattr(preflight, "SECONDS", 120)  # what Slurm says late is not what these tests are about
     for left in ("run", ".nemotron"):  # by another test, in this lab's only home
         shutil.rmtree(lab.base / "home" / "root" / left, ignore_errors=True)
 
@@ -269,7 +269,7 @@ class TestJob:
 
     def test_no_node_is_free(self, doctor: Doctor, slurm_lab: SlurmLab, monkeypatch: pytest.MonkeyPatch):
         slurm_lab.wait_for(slurm_lab.submit("sleep 600", "--nodes=4", "--exclusive", "--time=60"), "RUNNING")
-        monkeypatch.setattr("nemo_runspec.backends.slurm.preflight.job._WAIT", 2)
+        monkeypatch.setattr("nemo_runspec.backends.slurm.preflight.examine._WAIT", 2)
         told = doctor("--json", "--job")
         assert wrong(told) == set()
         assert "no nodes were free" in found(told, "shared")["seen"]

@@ -12,7 +12,7 @@ from slurm_jobs import LabHost, command, configured, slurm_plan, start, tasks_sa
 from waiting import until
 
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
-from nemo_runspec.backends.slurm.status import exclude_and_release
+from nemo_runspec.backends.slurm.observe import exclude_and_release
 from nemo_runspec.plans.model import Plan
 
 pytestmark = needs_slurm

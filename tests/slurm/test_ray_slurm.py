@@ -63,6 +63,35 @@ def test_two_nodes_are_one_cluster_as_long_as_the_command_runs(host: LabHost, tm
     assert not left_of(plan.name)
 
 
+HOLDS_OUT = """
+import ray, signal, time
+
+ray.init(logging_level="ERROR")
+
+@ray.remote(resources={"worker_units": 1})
+def lives():
+    return True
+
+signal.signal(signal.SIGTERM, lambda *_: print("told, with its cluster:", ray.get(lives.remote()), flush=True))
+print("ready", ray.get(lives.remote()), flush=True)
+while True:
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.full
+def test_a_time_limit_ends_the_command_and_all_of_ray(host: LabHost, tmp_path: Path):
+    """The warning before it, which `signal` asks for, comes while the whole cluster is there."""
+    limits = {"time": "00:02:00", "signal": "TERM@5"}
+    plan = slurm_plan(tmp_path, HOLDS_OUT, limits, launch="ray", nodes=2, setup=(ON_PATH,))
+    job = start(host, with_ray(plan, worker_resources={"worker_units": 1}))
+    seen = wait(host, job, seconds=PATIENCE)
+    said = tasks_said(plan, job)
+    assert seen.state == "failed" and "its time limit was reached" in seen.reason, said + seen.reason
+    assert "told, with its cluster: True" in said
+    wait_until_gone(plan.name)
+
+
 def test_a_node_that_does_not_join_is_named(host: LabHost, tmp_path: Path):
     """The Python of the second node never starts."""
     hangs = tmp_path / "hangs" / "python"

@@ -21,8 +21,8 @@ from labs.slurm.standins import STANDINS
 from support import Outcome, Project
 from waiting import line_of, until
 
-from nemo_runspec.backends.slurm.containers.squash import parse_image, squash_recipe
 from nemo_runspec.backends.slurm.render import render_sbatch
+from nemo_runspec.backends.slurm.squash import parse_image, squash_recipe
 from nemo_runspec.errors import UserError
 from nemo_runspec.images import is_image_file
 from nemo_runspec.planning.build import build_plan

@@ -21,7 +21,7 @@ from waiting import until
 
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.submit import submit
-from nemo_runspec.backends.slurm.collect import collect_results
+from nemo_runspec.backends.slurm.observe import collect_results
 from nemo_runspec.plans.model import Artifact
 from nemo_runspec.records.status import JobStatus
 
@@ -214,7 +214,7 @@ def test_a_job_of_the_release_before_is_finished_and_never_moves_the_newest_back
 
 def test_an_artifact_that_has_a_name_of_its_own_place(tmp_path: Path):
     """A plan's own record of what it makes, without a cluster: where the batch shell finds it."""
-    from nemo_runspec.backends.slurm.batch import version_files
+    from nemo_runspec.backends.slurm.render import version_files
 
     plan = slurm_plan(tmp_path, "", {"container_image": "i", "mounts": ["$HOME/it's:/data"]})
     made = Artifact("model", "text", artifact="words", path=f"/data/s/words/{plan.name}")

@@ -12,8 +12,8 @@ from labs.slurm.fixtures import needs_slurm
 from labs.wandb import KEY, WandbLab, wandb_python
 from slurm_jobs import LabHost, slurm_plan, start, wait
 
-from nemo_runspec.backends.slurm.collect import collect_results
-from nemo_runspec.backends.slurm.status import job_statuses as look_at
+from nemo_runspec.backends.slurm.observe import collect_results
+from nemo_runspec.backends.slurm.observe import job_statuses as look_at
 from nemo_runspec.plans.model import EnvVar
 
 pytestmark = needs_slurm

@@ -65,28 +65,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "_shared"))
 
-from nano3.settings import SettingsError, build, config_argument, read_yaml
+from nano3.settings import build, start
 
 
-def main() -> int:
-    """Read the configuration and train; 2 means that the configuration must be mended."""
-    try:
-        config = read_yaml(config_argument("Pretrain Nemotron 3 Nano."))
-        if "recipe" in config:
-            from nano3 import bridge
+def main(config: dict[str, Any]) -> int:
+    """Train; the exit status."""
+    if "recipe" in config:
+        from nano3 import bridge
 
-            return bridge.train(config)
-        from nano3.tiny.loop import train
-        from nano3.tiny.settings import TinySettings
+        return bridge.train(config)
+    from nano3.tiny.loop import train
+    from nano3.tiny.pretraining import Pretraining
+    from nano3.tiny.settings import TinySettings
 
-        return train(build(TinySettings, config))
-    except SettingsError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return train(build(TinySettings, config), Pretraining)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start("Pretrain Nemotron 3 Nano.", main))

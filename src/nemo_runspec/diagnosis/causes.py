@@ -217,7 +217,7 @@ POD_KINDS: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "user code", "import error", "no GPU", "torchrun", "command not found", "missing file", "permission",
-            "crash", "arguments", "setup", "exit code",
+            "crash", "arguments", "setup", "exit code", "Ray",
         ),
         "user code",
     ),
@@ -251,7 +251,8 @@ REMEDIES: Mapping[str, str] = {
     "register",
     "unknown": "see nemotron jobs logs, events and replicas",
     "setup": "see startup_commands and workdir in the profile",
-    "Ray": "one Ray and one Python on all nodes (ray_venv); Ray's own logs are in logs/ray of the job's directory",
+    "Ray": "one Ray and one Python on all nodes and for the command (ray_venv, startup_commands that set PATH); Ray's "
+    "own logs are in logs/ray of the job's directory",
     "Ray node": "that node's logs are in logs/ray of the job's directory; a longer ray_start_timeout where it only was "
     "slow, ray_tolerate_lost where the command can do without it",
     "stall": "the stacks of its processes are in the log; a job that is only slow needs a longer stall_timeout",

@@ -58,6 +58,7 @@ _SHELL = r"^(?:\S*(?:bash|sh|\.sh): )(?:line \d+: )?"
 _PATH = "see the path as the job sees it: inside a container only what mounts names is there"
 _INPUT = "input() and breakpoint() read the terminal of an attached local run of one process; other jobs read nothing"
 _RIGHTS = "see whose it is, whether it is mounted read-only, and that a program is executable"
+_RAYS = "one Ray and one Python for both: ray_venv says which is the cluster's, and the log names its version"
 _PARTNER = (
     "another rank or node ended or hangs: look for the first that failed; health_check finds bad nodes, "
     'env_vars = { NCCL_DEBUG = "INFO" } says more'
@@ -126,6 +127,19 @@ PATTERNS: tuple[Pattern, ...] = (
         r"|Read-only file system",
         "a file system failed",
         "start the job again; if it comes back, tell those who run the cluster",
+    ),
+    _entry(
+        "Ray",
+        r"^RuntimeError: Version mismatch: The cluster was started with",
+        "{who} has another Ray or Python than its cluster",
+        _RAYS,
+    ),
+    _entry(
+        "Ray",
+        r"^ConnectionError: Could not read '\w+' from GCS",
+        "{who} cannot talk with its cluster: it has another Ray or Python than that, most likely",
+        _RAYS,
+        Level.CAUSE,
     ),
     _entry(
         "import error",

@@ -46,6 +46,19 @@ def free_ports(count: int) -> "List[int]":
     return sorted(found)
 
 
+def is_free(port: int) -> bool:
+    """Whether nobody on this node listens at a port, on any of its addresses. Connections that ended do not count."""
+    probe = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("", port))
+    except OSError:
+        return False
+    finally:
+        probe.close()
+    return True
+
+
 def _addresses(name: str) -> "Iterator[str]":
     try:
         for found in socket.getaddrinfo(os.fsencode(name), None, socket.AF_INET, socket.SOCK_STREAM):

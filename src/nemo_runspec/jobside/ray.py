@@ -9,12 +9,12 @@ reached; `ray.here.N`, which machine a node is; `ray.driver`, how the command ha
 import os
 import time
 
-from nemo_runspec.jobside import signals
+from nemo_runspec.jobside import ray_versions, signals, values
 from nemo_runspec.jobside.gates import Failure, Gates
 from nemo_runspec.jobside.rank import hidden_values
 from nemo_runspec.jobside.ray_driver import Driver
 from nemo_runspec.jobside.ray_home import TOKEN
-from nemo_runspec.jobside.ray_node import RayNode
+from nemo_runspec.jobside.ray_node import RayNode, on_path
 from nemo_runspec.jobside.ray_report import tell_end
 from nemo_runspec.jobside.ray_watch import HERE, RayWatch
 from nemo_runspec.jobside.shell import OUTPUT
@@ -27,12 +27,18 @@ if MYPY:
     from nemo_runspec.jobside.job import JobTask
 
 HEAD, DRIVER, END = "ray.head", "ray.driver", "ray.end"
+_RUNTIME = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""What `ray.init()` reads a runtime_env from (Ray 2.60), and adds its own to."""
+_PYTHONS = ("python", "python3")
+"""What a command is run by that is one Python's; of others, such as `uv run`, nobody knows which they take."""
 _TICK = 0.5
 _LOOK = 2.0
 _GRACE = 30.0
 """Seconds that a command has after TERM, where its cluster has lost a node."""
 _HEAD = 600.0
 """Seconds that the head has at least: how long a node waits for others is no measure for how long itself takes."""
+_ASKED = 60.0
+"""Seconds that the command's Python has to say which Ray it has; one that takes longer is left to Ray."""
 _LAST_LOOK = 5.0
 """Seconds in which Ray may still say why a command that has just failed did so."""
 
@@ -95,7 +101,10 @@ class Keeper:
         self._tell(HEAD, head)
         say("Ray %s: %s" % (head["ray"], watch.summary()))
         environment = node.environment()
+        self._heed_versions(node, environment)
         environment["RAY_ADDRESS"] = head["address"]
+        if self.job.ray.get("runtime_env"):
+            environment[_RUNTIME] = values.write({"runtime_env": self.job.ray["runtime_env"]})
         self.driver = Driver(self.script, environment)
         for number in self._early:
             self.driver.tell(number)
@@ -152,10 +161,26 @@ class Keeper:
 
     def same_version(self, node: RayNode, head: "Dict[str, object]") -> None:
         """Raises `Failure` for a node whose Ray, or whose Python, is not the head's."""
-        own, there = _versions(node.said), _versions(head)
-        if own[:2] != there[:2]:
-            words = (self.job.node, " with Python ".join(own), " with Python ".join(there))
-            raise Failure("Ray: node %d has Ray %s, and node 0 has Ray %s" % words, 1, "ray")
+        if not ray_versions.are_same(node.said, head):
+            words = (self.job.node, ray_versions.in_words(node.said), ray_versions.in_words(head))
+            raise Failure("Ray: node %d has %s, and node 0 has %s" % words, 1, "ray")
+
+    def _heed_versions(self, node: RayNode, environment: "Dict[str, str]") -> None:
+        """Raises `Failure` where the command's Python is known and has another Ray than the cluster."""
+        if not ray_versions.has_tokens(str(node.said["ray"])) and environment["RAY_AUTH_MODE"] == "token":
+            say("Ray %s knows no tokens: whoever reaches its ports may use it (Ray 2.52 does)" % node.said["ray"])
+        by = str(self.job.ray.get("by") or _PYTHONS[0])
+        python = on_path(by) if by in _PYTHONS else ""
+        if python in ("", node.python):
+            return
+        asked = ray_versions.RayQuery(python, self.job.root + "/supervisor.py", environment)
+        until = time.monotonic() + _ASKED
+        while not asked.has_ended() and time.monotonic() < until:
+            self._pause(None, "")
+        asked.end()
+        if asked.said.get("ray") and not ray_versions.are_same(asked.said, node.said):
+            words = (python, ray_versions.in_words(asked.said), node.python, ray_versions.in_words(node.said))
+            raise Failure("Ray: the command's %s has %s, and the cluster's %s has %s" % words, 1, "ray")
 
     def _tell(self, name: str, record: "Dict[str, object]") -> None:
         """Tells the other nodes. Raises `Failure`."""
@@ -207,8 +232,3 @@ class Keeper:
             self._node.end("%s/logs/ray/node-%d" % (self.job.root, self.job.node), hidden)
             if self.job.node == 0:
                 tell_end(self.job.root)
-
-
-def _versions(said: "Dict[str, object]") -> "List[str]":
-    """Ray's version and Python's, as far as they must be the same: its minor number."""
-    return [str(said.get("ray", "")), ".".join(str(said.get("python", "")).split(".")[:2])]

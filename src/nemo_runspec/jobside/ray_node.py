@@ -4,9 +4,10 @@ import _thread
 import os
 
 from nemo_runspec.jobside import processes, values
-from nemo_runspec.jobside.address import free_ports
+from nemo_runspec.jobside.address import free_ports, is_free
 from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.ray_home import TOKEN, RayHome
+from nemo_runspec.jobside.ray_observer import DASHBOARD
 from nemo_runspec.jobside.ray_processes import MARK, RayProcesses, Warden
 from nemo_runspec.jobside.text import say
 
@@ -41,6 +42,9 @@ class RayNode:
         self.job = job
         self.name = name_of(job.node)
         self.python = python_of(str(job.ray.get("venv") or ""))
+        self.dashboard = dashboard_port(job)
+        if job.node == 0:
+            _heed_ports({"ray_port": int(job.ray.get("port") or 0), "ray_dashboard_port": self.dashboard})
         self.home = RayHome()
         self.ray = RayProcesses("%s-%s-%d-%s" % (job.name, job.attempt, job.node, os.urandom(4).hex()))
         self.warden = Warden(self.ray, self.home.path)
@@ -51,7 +55,6 @@ class RayNode:
         self._tries = 0
         self._listens = 0
         self._address = ""
-        self.dashboard = dashboard_port(job)
 
     def environment(self) -> "Dict[str, str]":
         """The variables of Ray, and of the command, which is among what ends with it."""
@@ -73,6 +76,7 @@ class RayNode:
         told = {"head": self.job.node == 0, "words": self._words(), "folder": self.home.ray, "count": self.job.nodes}
         if self.job.node == 0:
             told["report"] = self._facts()
+            told["may_lack"] = [DASHBOARD] if self.job.ray.get("dashboard") is None else []
         program = self.job.root + "/supervisor.py"
         source, self._told = os.pipe()
         mine, out = os.pipe()
@@ -110,6 +114,8 @@ class RayNode:
             self.prepare()
             return True
         if "address" in self.said:
+            if DASHBOARD in self.said.get("lacks", ()):
+                self.dashboard = 0
             self._servers = self.ray.servers()
             return False
         if self._has_failed() and "address" not in self.said:
@@ -182,7 +188,7 @@ class RayNode:
         ]
         # Nobody waits for an agent whose port is known beforehand. Else a raylet ends itself where one of them is not
         # there within 15 s, as it is on a crowded machine (Ray 2.60; see `_tell_port` for the one that it is not told).
-        dashboard, client, *agents = free_ports(2 + len(_AGENTS))
+        dashboard, *agents = free_ports(1 + len(_AGENTS))
         words += ["--%s-port=%d" % (name, agents[number]) for number, name in enumerate(_AGENTS)]
         self._listens = agents[_AGENTS.index("dashboard-agent-listen")]
         own = (os.environ.get("NEMOTRON_NODE_IPS") or "").split("\n")
@@ -192,7 +198,6 @@ class RayNode:
             words += ["--head", "--port=%d" % int(told.get("port") or 0), "--dashboard-host=127.0.0.1"]
             words.append("--include-dashboard=" + ("true" if self.dashboard else "false"))
             words.append("--dashboard-port=%d" % (self.dashboard or dashboard))
-            words.append("--ray-client-server-port=%d" % client)
         else:
             resources.update(told.get("worker_resources") or {})
         if resources:
@@ -232,6 +237,13 @@ def python_of(venv: str) -> str:
     raise Failure("Ray: there is no python in %s" % (venv or "PATH"), 1, "ray")
 
 
+def on_path(name: str) -> str:
+    """The path of a program on `PATH`, '' for none."""
+    folders = (os.environ.get("PATH") or os.defpath).split(":") if name else []
+    found = (folder + "/" + name for folder in folders)
+    return next((path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)), "")
+
+
 def beside_ray() -> str:
     """The Python beside the first `ray` on `PATH`: an image's own, where the command's has none. '' for none."""
     for folder in (os.environ.get("PATH") or os.defpath).split(":"):
@@ -244,6 +256,14 @@ def dashboard_port(job: "JobTask") -> int:
     """Where the dashboard listens on node 0's loopback; 0 for none: by default, a job of one node has none."""
     asked = job.ray.get("dashboard")
     return (free_ports(1)[0] if job.nodes > 1 else 0) if asked is None else int(asked)
+
+
+def _heed_ports(ports: "Dict[str, int]") -> None:
+    """Raises `Failure` for one where somebody listens already, such as another job's Ray."""
+    for key, port in ports.items():
+        if port and not is_free(port):
+            why = "%s = %d is taken on node 0 (%s), perhaps by another job's" % (key, port, os.uname().nodename)
+            raise Failure("Ray: %s; without that key it takes a free one" % why, 1, "ray")
 
 
 def cpus() -> int:

@@ -1,12 +1,12 @@
 """Starts one node's Ray and tells of the cluster: a program of the Python that has Ray, beside the node's keeper.
 
 `supervisor.py ray-node - TOLD`, TOLD being JSON: `head`, the `words` of `ray start`, `folder`, where Ray writes its
-address, `count`, how many nodes there are. It reads the head's address from its input where it is not the head, and
-says JSON lines on file 3:
+address, `count`, how many nodes there are, `may_lack`, what nobody has asked for by name; nothing where it is to say
+its versions alone. It reads the head's address from its input where it is not the head, and says JSON lines on file 3:
 
-    {"python": "3.12.3", "ray": "2.60.0"}    what it runs; `ray` is '' where this Python has none
-    {"address": "192.0.2.7:6379"}            Ray runs on this node
-    {"nodes": {"node-1": {...}}}               on the head: who is there, each time that it has changed
+    {"python": "3.12.3", "ray": "2.60.0"}        what it runs; `ray` is '' where this Python has none
+    {"address": "192.0.2.7:6379", "lacks": []}   Ray runs on this node, without these of `may_lack`
+    {"nodes": {"node-1": {...}}}                   on the head: who is there, each time that it has changed
 
 `ray start` is called here and not as a program: importing Ray is most of the time that a start takes.
 """
@@ -22,13 +22,17 @@ from nemo_runspec.jobside.ray_report import RayReport, newest, state_of
 
 MYPY = False
 if MYPY:
-    from typing import Any, Dict
+    from typing import Any, Dict, Set
 
 _OUT = 3
 _TICK, _LATER = 0.5, 2.0
 """Seconds between two looks: while nodes join, and afterwards."""
 _FAILURES = 5
 _HOOK = "RAY_START_HOOK"
+DASHBOARD = "dashboard"
+_may_lack: "Set[str]" = set()
+_lacks: "Set[str]" = set()
+"""What the hook is told, and what it says: Ray calls it with its own arguments alone."""
 
 
 def observe(text: str) -> int:
@@ -38,6 +42,8 @@ def observe(text: str) -> int:
     told = values.read(text)
     found = {"python": "%d.%d.%d" % sys.version_info[:3], "ray": ray_version()}
     _say(found)
+    if not told:
+        return 0
     report = RayReport({**told["report"], **found}) if told["head"] else None
     if report is not None:
         report.begin()
@@ -50,12 +56,13 @@ def observe(text: str) -> int:
         if not address:
             return 1
         words.append("--address=" + address)
+    _may_lack.update(told.get("may_lack") or [])
     start.main(words, prog_name="ray start", standalone_mode=False)
     if told["head"]:
         address = _written(told["folder"] + "/ray_current_cluster")
-    _say({"address": address})
+    _say({"address": address, "lacks": sorted(_lacks)})
     if report is not None:
-        report.ray_runs(address)
+        report.ray_runs(address, DASHBOARD not in _lacks)
         for number in signals.HEARD:
             signal.signal(number, signal.SIG_IGN)  # its end is the keeper's business
         _watch(address, int(told["count"]))
@@ -69,10 +76,21 @@ def adjust(params: "Any", head: bool) -> None:
     """
     os.environ.pop(_HOOK, None)
     params.ray_client_server_port = None
+    if params.include_dashboard and DASHBOARD in _may_lack and _lacks_packages():
+        params.include_dashboard = False
+        _lacks.add(DASHBOARD)
     if not params.include_dashboard:
         # Without one Ray starts it all the same, with nothing in it but the usage reports, and waits for it.
         services = importlib.import_module("ray._private.services")
         services.start_api_server = lambda *words, **named: ("", None)  # type: ignore[attr-defined]
+
+
+def _lacks_packages() -> bool:
+    """Whether this Ray is the small one, `ray` without `[default]`, which has no dashboard and fails over one."""
+    try:
+        return importlib.import_module("ray._private.utils").get_dashboard_dependency_error() is not None
+    except AttributeError:
+        return False
 
 
 def _written(path: str) -> str:

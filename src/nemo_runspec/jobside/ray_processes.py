@@ -65,6 +65,9 @@ class RayProcesses:
 class Warden:
     """A process that does nothing until its keeper is gone: then it ends what is left, and removes the folder.
 
+    It is nobody's child: what ends a job by who has started whom, such as Slurm without control groups, finds it as
+    little as it finds Ray's servers.
+
     Args:
         ray: whose processes. `home`: the folder's path.
     """
@@ -74,7 +77,12 @@ class Warden:
         told, self._line = os.pipe()
         pid = os.fork()
         if pid == 0:
-            self._watch(told, home)
+            try:
+                if os.fork() == 0:
+                    self._watch(told, home)
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
         os.close(told)
 
     def tell_session(self, session: int) -> None:

@@ -53,8 +53,10 @@ class RayReport:
         """Has a thread write it, and renew it once Ray runs, for as long as this process lives."""
         threading.Thread(target=self._follow, daemon=True).start()
 
-    def ray_runs(self, address: str) -> None:
-        """Says where Ray's head listens."""
+    def ray_runs(self, address: str, dashboard: bool) -> None:
+        """Says where Ray's head listens, and whether it has the dashboard that it was to have."""
+        if not dashboard:
+            self._known["dashboard"] = None
         self._address = address
         self._starts.release()
 

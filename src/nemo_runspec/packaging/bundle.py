@@ -1,4 +1,7 @@
-"""The job bundle: the script, its recipe's folder and its family's shared code. It always travels."""
+"""The job bundle: the script, its recipe's folder and its family's shared code, and those of a recipe that it uses.
+
+It always travels.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,12 @@ def script_in_bundle(recipe: Recipe) -> str:
 
 
 def _recipe_files(recipe: Recipe) -> Iterator[tuple[str, Path]]:
+    yield from _own_files(recipe)
+    if recipe.used:
+        yield from _own_files(recipe.used)
+
+
+def _own_files(recipe: Recipe) -> Iterator[tuple[str, Path]]:
     family = recipe.root / recipe.family
     shared = [d for d in sorted(family.glob("_*")) if d.is_dir() and d.name not in _SKIPPED]
     for folder in (recipe.folder, *shared):

@@ -199,7 +199,7 @@ def _request(
         artifact = _made(maker, handover.output)
         overrides += _handed(handover, artifact)
         if artifact.artifact:
-            versions[artifact.artifact] = maker.job
+            versions[handover.input] = maker.job
     given = (*stage.overrides, *overrides)
     made = plan_request(
         stage.recipe, config=stage.config, profile=stage.profile, overrides=given, mode=request.mode,

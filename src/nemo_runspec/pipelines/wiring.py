@@ -13,6 +13,7 @@ from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.pipelines.file import WrittenPipeline, WrittenStage
 from nemo_runspec.pipelines.model import Handover, Pipeline, Stage
 from nemo_runspec.runspec import ArtifactSpec
+from nemo_runspec.runspec_keys import PIPE
 from nemo_runspec.source import COMMAND_LINE
 from nemo_runspec.steps import find_step, step_id
 
@@ -40,12 +41,25 @@ def make_pipeline(written: WrittenPipeline, profile: str | None = None) -> Pipel
     return Pipeline(written.name, tuple(stages), tuple(handovers))
 
 
+def until(pipeline: Pipeline, end: str | None) -> Pipeline:
+    """The pipeline up to a stage, itself included; None for all of it.
+
+    Raises:
+        UserError: it names no stage, or several.
+    """
+    if end is None:
+        return pipeline
+    last = stage_at(end, [stage.id for stage in pipeline.stages], f"--to {end}:") + 1
+    return replace(pipeline, stages=pipeline.stages[:last], handovers=pipeline.handovers[:last])
+
+
 def _stage(written: WrittenStage, pipeline: WrittenPipeline, profile: str | None, taken: Sequence[str]) -> Stage:
     try:
         if not written.step.strip(" /."):
             raise UserError(f"'{written.step}' names no step", remedy="all of them: nemotron steps list")
         recipe = find_recipe(written.step) if has_recipe(written.step) else find_step(written.step)
-        _ = recipe.spec
+        if recipe.spec.kind == PIPE:
+            raise UserError(f"{recipe.path} is a pipe itself", remedy="name the steps that it has")
     except UserError as error:
         raise error.at(written.where) from None
     ident = written.id or _free(step_id(recipe), taken)

@@ -102,8 +102,8 @@ def _input(
     elif path:
         path = _here(path) if local else path
         ready = Path(path).exists() if local else None
-    elif artifact and artifact in settled.jobs:
-        path = version_path(root, artifact, settled.jobs[artifact])
+    elif artifact and spec.name in settled.jobs:
+        path = version_path(root, artifact, settled.jobs[spec.name])
     elif artifact and (pin := settled.pinned.get(reference(artifact, wanted))) is not None:
         path, version = pin.path, pin.version
         ready = pin.is_fetched or (Path(path).exists() if local else None)

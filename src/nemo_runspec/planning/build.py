@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,6 @@ from nemo_runspec.plans.model import (
     Package,
     Plan,
     PythonEnv,
-    RayCluster,
     RecipeRef,
     Resources,
     SecretRef,
@@ -68,6 +68,7 @@ from nemo_runspec.profiles.profile import (
     unfilled_values,
 )
 from nemo_runspec.redact import HIDDEN, redact_argv
+from nemo_runspec.runspec_keys import PIPE
 from nemo_runspec.script.reserved import check_environment
 from nemo_runspec.source import Layer, Source, sources_below
 
@@ -114,6 +115,10 @@ class _Builder:
 
     def _build(self, variables: dict[str, str]) -> Planned:
         spec, composition = self.recipe.spec, self.composition
+        if spec.kind == PIPE:
+            raise UserError(
+                f"{self.recipe.path} is a pipe, and no job of its own", remedy=f"nemotron {self.recipe.command}"
+            )
         refuse_build(self.recipe, self.backend, self.profile)
         refuse_elsewhere(self.recipe, self.backend, self.profile)
         self._compose()
@@ -240,6 +245,8 @@ class _Builder:
         target = self._target(env, launch.kind, artifacts)
         launch = with_build_words(launch, spec, config, target.build_cache_dir)
         resources = replace(_resources(env), time=target.time)
+        with self._placing():
+            ray = ray_cluster(env, launch.kind, resources, target)
         missing = missing_values(environment.missing, environment.lacking, spec.requires_env)
         return Plan(
             name=self.name,
@@ -277,7 +284,7 @@ class _Builder:
             unfilled=(*self._unfilled(run, sources, target), *missing.values()),
             missing_secrets=missing,
             labels=request.labels.without(environment.values.values()),
-            ray=self._ray(env, launch.kind, resources, target),
+            ray=ray,
         )
 
     def _unfilled(self, run: Mapping[str, Any], sources: Mapping[str, Source], target: Target) -> list[str]:
@@ -310,7 +317,7 @@ class _Builder:
             raise UserError(problem.what, where=where, remedy=problem.remedy)
 
     def _target(self, env: Mapping[str, Any], launch: str, artifacts: Placed) -> Target:
-        """The backend's own value; what it refuses gets the place where the key was written."""
+        """The backend's own value."""
         kind = self.recipe.spec.kind or ""
         request = TargetRequest(
             name=self.name,
@@ -322,18 +329,15 @@ class _Builder:
             provided=frozenset(mount.path for mount in self.mounts.found.values()),
             store=self._store(artifacts),
         )
-        try:
+        with self._placing():
             target = self.backend.make_target(request)
             return self.backend.target_after(target, env, self.request.after) if self.request.after else target
-        except Problems as error:
-            raise Problems(error.title, [self._placed(p) for p in error.problems], remedy=error.remedy) from None
-        except UserError as error:
-            raise self._placed(error) from None
 
-    def _ray(self, env: Mapping[str, Any], launch: str, resources: Resources, target: Target) -> RayCluster | None:
-        """As `ray_cluster`; what it refuses gets the place where the key was written."""
+    @contextmanager
+    def _placing(self) -> Iterator[None]:
+        """What is refused below gets the place where its key was written."""
         try:
-            return ray_cluster(env, launch, resources, target)
+            yield
         except Problems as error:
             raise Problems(error.title, [self._placed(p) for p in error.problems], remedy=error.remedy) from None
         except UserError as error:

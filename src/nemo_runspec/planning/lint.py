@@ -21,7 +21,7 @@ TINY = "tiny"
 
 _PLACEHOLDER = re.compile(r"/path/to\b|(?i:\byour[-_ ])|\bCHANGE[-_ ]?ME\b|/\.\.\./|^<[A-Za-z][\w .:/-]*>$|^TODO\b")
 _SPECIAL_TOKENS = frozenset({"<pad>", "<s>", "<unk>", "<eos>", "<bos>", "<mask>", "<cls>", "<sep>"})
-_WITHOUT_TINY = frozenset({"tool", "build"})
+_WITHOUT_TINY = frozenset({"tool", "build", "pipe"})
 """Kinds of recipes that have no work to be made small."""
 
 _TEMPLATES = "env_toml"

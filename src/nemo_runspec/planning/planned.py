@@ -42,7 +42,8 @@ class PlanRequest:
         overrides: Hydra overrides without sweeps. `args`: for the script itself.
         places: of overrides that do not stand on the command line: where they do.
         folder: the working directory of the call.
-        versions: artifact → the job whose version of it is read. `pinned`: reference → the version that it is at W&B.
+        versions: input → the job whose version of its artifact is read.
+        pinned: reference → the version that it is at W&B.
         after: ids of jobs of its platform that have to succeed before it starts.
         labels: what the job is called. `variables`: laid over those of the profile, the last one last.
         over_ceiling: whether it may use more GPU-hours than the profile allows: a person has said so.

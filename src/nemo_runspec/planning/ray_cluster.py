@@ -10,6 +10,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import RayCluster, Resources
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.profile import one_or_all
+from nemo_runspec.secret_names import is_secret_name
 
 RAY_PORTS: Mapping[str, tuple[int, int]] = {"its clients": (10001, 10001), "its workers": (10002, 19999)}
 """Ports that Ray gives away by itself where nobody chooses (Ray 2.60, "Configuring Ray: ports")."""
@@ -19,6 +20,14 @@ _OWN = frozenset({"CPU", "GPU", "memory", "object_store_memory"})
 _RESOURCES = ("ray_resources", "ray_worker_resources")
 _PORTS = ("ray_port", "ray_dashboard_port")
 _LEAST = 1024
+_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("working_dir", "py_modules", "excludes"),
+        "code travels with the job, and Ray's workers stand where it does: see packager and mounts",
+    ),
+    **dict.fromkeys(("container", "image_uri"), "the job's image is that of all its nodes: container_image"),
+}
+"""What of a runtime_env has a key of its own, which holds for Ray's workers too."""
 
 
 def ray_cluster(env: Mapping[str, Any], launch: str, resources: Resources, target: Target) -> RayCluster | None:
@@ -40,6 +49,7 @@ def ray_cluster(env: Mapping[str, Any], launch: str, resources: Resources, targe
         cpus=cores.number if cores is not None and cores.told else None,
         resources=_given(env, "ray_resources"),
         worker_resources=_given(env, "ray_worker_resources"),
+        runtime_env=dict(env.get("ray_runtime_env") or {}),
         start_timeout=whole_seconds(str(env.get("ray_start_timeout") or _START)),
         tolerate_lost=bool(env.get("ray_tolerate_lost")),
         venv=str(env.get("ray_venv") or "").rstrip("/"),
@@ -50,7 +60,7 @@ def ray_cluster(env: Mapping[str, Any], launch: str, resources: Resources, targe
 
 def ray_problems(env: Mapping[str, Any]) -> list[UserError]:
     """What is wrong with the `ray_` keys of a merged profile, whatever runs on it; each with its key."""
-    return [*_launcher(env), *_timeout(env), *_amounts(env), *_ports(env)]
+    return [*_launcher(env), *_timeout(env), *_amounts(env), *_runtime_env(env), *_ports(env)]
 
 
 def _given(env: Mapping[str, Any], key: str) -> dict[str, float]:
@@ -85,6 +95,27 @@ def _amounts(env: Mapping[str, Any]) -> Iterator[UserError]:
             elif isinstance(amount, bool) or not isinstance(amount, (int, float)) or amount <= 0:
                 remedy = f"write {key} = {{ {name} = 1 }}"
                 yield UserError(f"{key}.{name} must be a number above 0, not {amount!r}", remedy=remedy, key=key)
+
+
+def _runtime_env(env: Mapping[str, Any]) -> Iterator[UserError]:
+    key = "ray_runtime_env"
+    told = env.get(key) or {}
+    for name in sorted(_ELSEWHERE.keys() & told.keys()):
+        yield UserError(f"{key}: {name} is not Ray's business here", remedy=_ELSEWHERE[name], key=key)
+    variables = told.get("env_vars") or {}
+    if not isinstance(variables, dict):
+        remedy = f'write {key} = {{ env_vars = {{ NAME = "value" }} }}'
+        yield UserError(f"{key}.env_vars must be a table, not {variables!r}", remedy=remedy, key=key)
+        return
+    for name, value in variables.items():
+        if is_secret_name(str(name)):
+            remedy = f'name it in secrets = ["{name}"]: Ray\'s workers have the variables of the job'
+            yield UserError(
+                f"{key}: {name} is a secret, and this is written down in plain text", remedy=remedy, key=key
+            )
+        elif not isinstance(value, str):
+            remedy = f'write {name} = "{value}"'
+            yield UserError(f"{key}.env_vars: {name} must be a string, as Ray wants them", remedy=remedy, key=key)
 
 
 def _ports(env: Mapping[str, Any]) -> Iterator[UserError]:

@@ -104,6 +104,7 @@ class RayCluster:
         venv: where Ray's virtual environment lies, '' for the one of the job's `python`.
         port: of Ray's head; None for a free one. `dashboard_port`: on node 0's loopback; 0 for no dashboard, None for a
             free one where there are several nodes.
+        runtime_env: Ray's own, of the command's tasks and actors; it holds no secret.
     """
 
     cpus: int | None = None
@@ -114,6 +115,7 @@ class RayCluster:
     venv: str = ""
     port: int | None = None
     dashboard_port: int | None = None
+    runtime_env: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

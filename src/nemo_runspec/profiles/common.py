@@ -130,6 +130,14 @@ _RAY = (
         of_builds=False,
     ),
     Field(
+        "ray_runtime_env",
+        "table",
+        'Ray: the runtime_env of the command\'s tasks and actors, such as { env_vars = { OMP_NUM_THREADS = "1" } }; '
+        "ray.init(runtime_env=...) adds to it. Code travels with the job, and secrets are in its environment: neither "
+        "stands here.",
+        of_builds=False,
+    ),
+    Field(
         "ray_start_timeout",
         "str",
         "Ray: how long the nodes have to join the first, such as 15m; then the job fails and says which are missing.",

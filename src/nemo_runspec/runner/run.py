@@ -140,7 +140,7 @@ def _provided_elsewhere(plan: Plan, missing: Sequence[Artifact], caller: Caller)
         known = made_by(JobStore(), plan, artifact)
         makers[artifact.name] = _known(artifact, known, caller) if known else _submitted(plan, artifact, caller)
     needs = [(a, makers[a.name]) for a in missing if not makers[a.name].over]
-    versions = {str(a.artifact): makers[a.name].name for a in missing}
+    versions = {a.name: makers[a.name].name for a in missing}
     if backend.after is None:
         from nemo_runspec.runner.awaiting import wait_for_input
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nemo_runspec.backends.slurm.containers.squash import (
+from nemo_runspec.backends.slurm.squash import (
     OVERRIDES,
     Squash,
     exists,

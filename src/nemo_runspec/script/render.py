@@ -128,16 +128,19 @@ def _ray(plan: Plan) -> dict[str, Any]:
     """What the keeper of a node's Ray is told (`jobside.ray`)."""
     ray = plan.ray or RayCluster()
     own = any(variable.name == "NCCL_SOCKET_IFNAME" for variable in plan.env)
+    by = (plan.launch.cmd or "python").partition(" ")[0]
     told = {
         "timeout": ray.start_timeout,
         "cpus": ray.cpus,
         "resources": dict(ray.resources),
         "worker_resources": dict(ray.worker_resources),
+        "runtime_env": dict(ray.runtime_env),
         "venv": ray.venv,
         "port": ray.port,
         "dashboard": ray.dashboard_port,
         "tolerate": ray.tolerate_lost,
         "own_interface": own,
+        "by": "" if by == "python" else by,
     }
     return {key: value for key, value in told.items() if value or (key == "dashboard" and value is not None)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nemo_runspec import catalog
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.runspec_keys import PIPE
 from nemotron.cli.click import Command, Context, TyperGroup
 from nemotron.cli.strict import StrictGroup
 from nemotron.cli.text import literal
@@ -79,6 +80,10 @@ def _recipe(path: str) -> Command | None:
     recipe = catalog.recipe_at(path)
     if recipe is None:
         return None
+    if recipe.problem() is None and recipe.spec.kind == PIPE:
+        from nemotron.cli.pipe_recipe import PipeCommand
+
+        return PipeCommand(recipe)
     from nemotron.cli.recipe import RecipeCommand
 
     return RecipeCommand(recipe)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import shlex
+from pathlib import Path
 from typing import Any
 
+from nemo_runspec.regular import read_regular
 from nemo_runspec.source import display_path
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.status import Status
@@ -15,6 +17,8 @@ from nemotron.cli.commands.jobs.formatting import COLOURS, took
 from nemotron.cli.tables import Styled
 from nemotron.cli.text import paint, table
 
+REPORT = "report.txt"
+_LONGEST = 20_000
 _REUSED = "made before"
 
 
@@ -22,7 +26,7 @@ def stage_lines(sweep: Sweep) -> list[str]:
     """The steps, a line each, and what there is to say of those that failed."""
     head = [Styled(text, "bold") for text in ("#", "STEP", "STATE", "TIME", "JOB")]
     rows = [_row(member) for member in sweep.members]
-    return [*table([head, *rows], indent=""), *_failures(sweep)]
+    return [*table([head, *rows], indent=""), *_failures(sweep), *_report(sweep)]
 
 
 def as_json(sweep: Sweep, status: Status) -> dict[str, Any]:
@@ -73,6 +77,20 @@ def _as_json(member: Member) -> dict[str, Any]:
         "reused": member.reused,
         "outputs": dict(member.record.outputs) if member.record else {},
     }
+
+
+def _report(sweep: Sweep) -> list[str]:
+    """What the last step has written for people in `report.txt` of one of its outputs, where that can be seen here."""
+    last = sweep.members[-1] if sweep.members else None
+    folders = last.record.outputs.values() if last and last.record and last.state == "succeeded" else ()
+    try:
+        file = next((path for folder in folders if (path := Path(str(folder), REPORT)).is_file()), None)
+        if file is None:
+            return []
+        text = read_regular(file, follow=True)[:_LONGEST].decode("utf-8", "replace")
+    except OSError:  # of another user, or too large to be for people: the pipeline is no less done
+        return []
+    return ["", *(clean(line) for line in text.splitlines()), f"  ({display_path(file)})"]
 
 
 def _failures(sweep: Sweep) -> list[str]:

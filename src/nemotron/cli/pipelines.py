@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.catalog import Recipe, check_obeyed
 from nemo_runspec.errors import UserError
 from nemo_runspec.pipelines.earlier import earlier_runs
 from nemo_runspec.pipelines.file import WrittenPipeline, WrittenStage, read_pipeline
 from nemo_runspec.pipelines.lead import is_platform_ordered, run_pipeline
 from nemo_runspec.pipelines.plans import PipelineRequest, PlannedStage, new_run_name, plan_stages
-from nemo_runspec.pipelines.wiring import make_pipeline
+from nemo_runspec.pipelines.wiring import make_pipeline, until
+from nemo_runspec.planning.config_choice import choose_yaml
 from nemo_runspec.planning.given import given_variables
 from nemo_runspec.planning.limits import cost_of
 from nemo_runspec.plans.wandb import in_group
@@ -24,18 +26,36 @@ from nemotron.cli.options import Invocation
 from nemotron.cli.text import paint, table
 
 
-def pipe(words: Sequence[str], invocation: Invocation, start: str | None) -> int:
-    """Runs or shows the pipeline; the exit code.
+def pipe(words: Sequence[str], invocation: Invocation, start: str | None, end: str | None) -> int:
+    """Runs or shows the pipeline of a file or of steps; the exit code.
 
     Args:
-        words: a file or steps, then overrides. `start`: the step from which on all is run again.
+        words: a file or steps, then overrides. `start`: the step from which on all is run again. `end`: the last one.
 
     Raises:
         UserError: a mistake; nothing was run then.
     """
-    written = _written(words, invocation)
+    return run_written(_written(words, invocation), invocation, start, end)
+
+
+def pipe_recipe(recipe: Recipe, invocation: Invocation, start: str | None, end: str | None) -> int:
+    """The same for a recipe of kind `pipe`, one of whose configs is the pipeline.
+
+    Raises:
+        UserError: as `pipe`; the recipe has no such config.
+    """
+    check_obeyed(recipe)
+    choice = choose_yaml(recipe, invocation.config)
+    if choice is None:
+        raise UserError(f"{recipe.path} has no configs: which steps?", where=str(recipe.config_dir))
+    written = read_pipeline(str(choice.file))
+    return run_written(replace(written, typed=invocation.overrides), invocation, start, end)
+
+
+def run_written(written: WrittenPipeline, invocation: Invocation, start: str | None, end: str | None) -> int:
+    """Runs or shows what was asked for; as `pipe`."""
     request = PipelineRequest(
-        make_pipeline(written, invocation.profile),
+        until(make_pipeline(written, invocation.profile), end),
         mode=invocation.mode,
         labels=invocation.labels,
         variables=given_variables(invocation.env, invocation.env_file),

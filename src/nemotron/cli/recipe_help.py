@@ -10,6 +10,7 @@ from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.regular import read_regular
+from nemo_runspec.runspec_keys import PIPE
 
 if TYPE_CHECKING:
     from rich.panel import Panel
@@ -58,6 +59,26 @@ def _sections(recipe: Recipe, command: str) -> list[tuple[str, list[tuple[str, s
         ("Profile fields, as run.env.FIELD=VALUE", _fields(recipe, env)),
         ("Examples", _examples(recipe, command, env)),
     ]
+
+
+def print_pipe_help(recipe: Recipe, command: str) -> None:
+    """Prints the panels of a recipe of kind `pipe`: each config with its steps, and what can be typed."""
+    from rich.console import Group
+    from typer.rich_utils import _get_rich_console
+
+    from nemo_runspec.pipelines.file import read_pipeline
+
+    rows: list[tuple[str, str]] = []
+    for name, (label, told) in zip(recipe.configs(), _configs(recipe), strict=True):
+        try:
+            steps = read_pipeline(str(recipe.config_dir / f"{name}.yaml")).stages
+            rows.append((label, f"{told}\n{' → '.join(step.id or step.step for step in steps)}".strip()))
+        except UserError as error:
+            rows.append((label, f"cannot be read: {error.what}"))
+    env, note = _env_file()
+    examples = _examples(recipe, command, env)
+    sections = [("Configs (-c) and their steps", rows), (f"Profiles ({note})", _profiles(env)), ("Examples", examples)]
+    _get_rich_console().print(Group(*(_panel(title, lines) for title, lines in sections if lines)))
 
 
 def _panel(title: str, rows: list[tuple[str, str]]) -> Panel:
@@ -146,8 +167,13 @@ def _examples(recipe: Recipe, command: str, env: EnvFile | None) -> list[tuple[s
         return _build_examples(recipe, start, env, profile)
     if env is None or profile is None:
         return [("", f"{start}\n{start} --dry-run")]
+    if recipe.spec.kind == PIPE:
+        named = shlex.quote(profile)
+        lines = [f"{start} --run {named} --dry-run", f"{start} --run {named}", f"{start} --batch {named}"]
+        return [("", "\n".join(lines))]
     named, changes = shlex.quote(profile), _changes(_executor(env, profile), recipe)
-    return [("", "\n".join([start, f"{start} --run {named} --dry-run", f"{start} --batch {named} {changes}"]))]
+    here = [start] if chosen == "tiny" or (recipe.spec.nodes or 1) == 1 else []
+    return [("", "\n".join([*here, f"{start} --run {named} --dry-run", f"{start} --batch {named} {changes}"]))]
 
 
 def _build_examples(recipe: Recipe, start: str, env: EnvFile | None, profile: str | None) -> list[tuple[str, str]]:

@@ -26,19 +26,29 @@ TARGET = "_target_"
 
 def train(config: Mapping[str, Any]) -> int:
     """Train as the configuration says; called in every process that torchrun starts."""
-    from megatron.bridge.training.gpt_step import forward_step
-    from megatron.bridge.training.pretrain import pretrain
+    container = make_container(config)
+    set_blend(container, Path(config["data_dir"]))
+    return _run(container, config)
+
+
+def finetune(config: Mapping[str, Any]) -> int:
+    """Fine-tune on packed conversations as the configuration says; called in every process that torchrun starts.
+
+    Megatron-Bridge's `finetune()` is its `pretrain()` after one look at `checkpoint.pretrained_checkpoint`, without
+    callbacks: here both are `pretrain()`.
+    """
+    from nano3.bridge_packed import use_packed
 
     container = make_container(config)
-    pretrain(container, forward_step, callbacks=[metrics_callback(Path(config["output_dir"]))])
-    return 0
+    use_packed(container, Path(config["data_dir"]), Path(config["output_dir"]))
+    return _run(container, config)
 
 
 def make_container(config: Mapping[str, Any]) -> ConfigContainer:
-    """Call `recipe._target_`, then set the values that the other sections name and the blend of `data_dir`.
+    """Call `recipe._target_`, then set the values that the other sections name.
 
     Raises:
-        SettingsError: the target does not exist, a key is no field of its section, or `data_dir` is no whole dataset.
+        SettingsError: the target does not exist, or a key is no field of its section.
     """
     for key in sorted(OURS):
         if key not in config:
@@ -48,7 +58,6 @@ def make_container(config: Mapping[str, Any]) -> ConfigContainer:
     for section, values in config.items():
         if section not in OURS:
             override(container, section, values, section)
-    _set_blend(container, Path(config["data_dir"]))
     return container
 
 
@@ -108,6 +117,14 @@ def metrics_callback(output_dir: Path) -> Callback:
     return WriteMetrics()
 
 
+def _run(container: ConfigContainer, config: Mapping[str, Any]) -> int:
+    from megatron.bridge.training.gpt_step import forward_step
+    from megatron.bridge.training.pretrain import pretrain
+
+    pretrain(container, forward_step, callbacks=[metrics_callback(Path(config["output_dir"]))])
+    return 0
+
+
 def _import(target: str) -> Any:
     module, _, name = target.rpartition(".")
     try:
@@ -116,8 +133,12 @@ def _import(target: str) -> Any:
         raise SettingsError(f"recipe.{TARGET} {target!r} cannot be imported here: {error}") from error
 
 
-def _set_blend(container: ConfigContainer, data_dir: Path) -> None:
-    """Megatron's form of a split: its prefixes and its weights, or None."""
+def set_blend(container: ConfigContainer, data_dir: Path) -> None:
+    """Train on the dataset in `data_dir`, in Megatron's form of a split: its prefixes and its weights, or None.
+
+    Raises:
+        SettingsError: `data_dir` is no whole dataset.
+    """
     try:
         blends = read_blend(data_dir / "blend.json")
     except (OSError, ValueError) as error:

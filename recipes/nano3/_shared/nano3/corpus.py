@@ -1,28 +1,38 @@
-"""Finds documents in text and JSON-lines files and sends each to a split by its own content."""
+"""Finds files of rows, cuts them into pieces of which each is read on its own, and sends a document to a split."""
 
 from __future__ import annotations
 
 import glob
 import gzip
 import hashlib
+import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO, Any
 
+from nano3 import parquet
+from nano3.hub import HUB, hub_files
+from nano3.pieces import Piece
 from nano3.settings import SettingsError
 
 JSON_SUFFIXES = {".jsonl", ".json", ".ndjson"}
+PARQUET = ".parquet"
+BLOCK = 1 << 20
 
 
 def find_files(patterns: Sequence[str], recipe_folder: Path) -> list[Path]:
     """The files that the patterns match, each once, in order; `recipe://` stands for the recipe's own folder.
+
+    `hf://datasets/OWNER/NAME[@REVISION]/PATTERN` is what Hugging Face's hub has, which is fetched into its cache.
 
     Raises:
         SettingsError: a pattern matches no file.
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
-        place = pattern.replace("recipe://", f"{glob.escape(str(recipe_folder))}/", 1)
+        place = hub_files(pattern) if pattern.startswith(HUB) else pattern
+        place = place.replace("recipe://", f"{glob.escape(str(recipe_folder))}/", 1)
         matches = sorted(Path(match) for match in glob.glob(place, recursive=True))  # noqa: PTH207 - absolute patterns
         files = [match for match in matches if match.is_file()]
         if not files:
@@ -31,18 +41,70 @@ def find_files(patterns: Sequence[str], recipe_folder: Path) -> list[Path]:
     return list(found)
 
 
-def documents(path: Path, field: str, separator: str | None) -> Iterator[str]:
-    """The documents of one file: the text field of each JSON line, or a text file cut at `separator`.
+def pieces_of(path: Path, size: int) -> Iterator[Piece]:
+    """The pieces of a file, in order: of about `size` bytes where it has lines of JSON or row groups, else the file."""
+    whole = path.stat().st_size
+    if path.suffix == PARQUET:
+        yield from parquet.pieces_of(path, size)
+        return
+    if path.suffix == ".gz" or not _is_json(path) or whole <= size:
+        yield Piece(str(path), whole)
+        return
+    start = 0
+    with path.open("rb") as stream:
+        while start < whole:
+            stream.seek(min(start + size, whole) - 1)
+            stream.readline()
+            end = stream.tell()
+            yield Piece(str(path), end - start, start, end)
+            start = end
+
+
+def texts_of(piece: Piece, field: str, separator: str | None) -> Iterator[str]:
+    """The text of each row, stripped, '' for one that has none: a field of an object, or what separators part.
 
     Raises:
-        SettingsError: a line is no JSON object, or has no such field.
+        SettingsError: a row is no object, or has no such field.
     """
-    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
-    is_json = bool(suffixes) and suffixes[-1] in JSON_SUFFIXES
-    texts = _json_texts(path, field) if is_json else _plain_texts(path, separator)
-    for text in texts:
-        if stripped := text.strip():
-            yield stripped
+    if not (_is_json(Path(piece.path)) or piece.path.endswith(PARQUET)):
+        yield from map(str.strip, _parts(piece, separator))
+        return
+    for number, row in objects_of(piece):
+        try:
+            text = row[field]
+        except (KeyError, TypeError) as error:
+            raise SettingsError(f"{place_of(piece, number)}: no JSON object with a field {field!r}") from error
+        yield "" if text is None else str(text).strip()
+
+
+def objects_of(piece: Piece) -> Iterator[tuple[int, Any]]:
+    """What the lines hold that are not blank, or the rows of a Parquet file, with their numbers within the piece.
+
+    A line that is no JSON has None.
+    """
+    if piece.path.endswith(PARQUET):
+        yield from enumerate(parquet.rows_of(piece), start=1)
+        return
+    with _opened(piece, newline=None) as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    row = json.loads(line)
+                except json.JSONDecodeError:
+                    row = None
+                yield number, row
+
+
+def place_of(piece: Piece, number: int) -> str:
+    """The file and the line or row in it, for messages. `number`: of the line or row within the piece."""
+    if piece.path.endswith(PARQUET):
+        return f"{piece.path}:{parquet.rows_before(piece) + number}"
+    with open(piece.path, "rb") as stream:  # noqa: PTH123 - a piece travels as text
+        before, left = 0, piece.start
+        while left and (block := stream.read(min(BLOCK, left))):
+            before += block.count(b"\n")
+            left -= len(block)
+    return f"{piece.path}:{before + number}"
 
 
 def split_of(text: str, seed: int, valid: float, test: float) -> str:
@@ -54,18 +116,53 @@ def split_of(text: str, seed: int, valid: float, test: float) -> str:
     return "test" if place < valid + test else "train"
 
 
-def _json_texts(path: Path, field: str) -> Iterator[str]:
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                yield str(json.loads(line)[field])
-            except (json.JSONDecodeError, KeyError, TypeError) as error:
-                raise SettingsError(f"{path}:{number}: no JSON object with a field {field!r}") from error
+def _is_json(path: Path) -> bool:
+    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
+    return bool(suffixes) and suffixes[-1] in JSON_SUFFIXES
 
 
-def _plain_texts(path: Path, separator: str | None) -> list[str]:
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    text = content.decode("utf-8")
-    return text.split(separator) if separator else [text]
+def _parts(piece: Piece, separator: str | None) -> Iterator[str]:
+    """A text cut at the separators from its beginning on, as `str.split` does it, with one part in memory."""
+    with _opened(piece, newline="") as stream:
+        if not separator:
+            yield stream.read()
+            return
+        held = ""
+        while block := stream.read(BLOCK):
+            *parts, held = (held + block).split(separator)
+            yield from parts
+        yield held
+
+
+def _opened(piece: Piece, newline: str | None) -> IO[str]:
+    if piece.path.endswith(".gz"):
+        return gzip.open(piece.path, "rt", encoding="utf-8", newline=newline)
+    stream = open(piece.path, "rb")  # noqa: PTH123, SIM115 - closed with what wraps it
+    if piece.end is None:
+        return io.TextIOWrapper(stream, encoding="utf-8", newline=newline)
+    stream.seek(piece.start)
+    return io.TextIOWrapper(io.BufferedReader(_Part(stream, piece.end - piece.start), BLOCK), "utf-8", newline=newline)
+
+
+class _Part(io.RawIOBase):
+    """The next `left` bytes of a stream."""
+
+    def __init__(self, stream: IO[bytes], left: int) -> None:
+        super().__init__()
+        self._stream, self._left = stream, left
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """As any raw stream."""
+        block = self._stream.read(min(len(buffer), self._left))
+        buffer[: len(block)] = block
+        self._left -= len(block)
+        return len(block)
+
+    def close(self) -> None:
+        """Close what it reads."""
+        self._stream.close()
+        super().close()

@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import TextIO
 
 BAR_WIDTH = 24
+PROGRESS_SECONDS = 5.0
 Record = Mapping[str, float | int]
 
 
 class MetricsLog:
-    """Appends records to `metrics.jsonl` in the output folder and, where it is another file, to the one that the
-    environment names in NEMOTRON_METRICS_FILE.
+    """Appends records to `metrics.jsonl` in the output folder, where there is one, and to the file that the environment
+    names in NEMOTRON_METRICS_FILE, where that is another.
     """
 
-    def __init__(self, output_dir: Path) -> None:
-        self.path = output_dir / "metrics.jsonl"
+    def __init__(self, output_dir: Path | None) -> None:
         followed = os.environ.get("NEMOTRON_METRICS_FILE")
-        self._paths = list({path.resolve(): None for path in (self.path, *([Path(followed)] if followed else []))})
+        self.path = output_dir / "metrics.jsonl" if output_dir else None
+        named = (self.path, Path(followed) if followed else None)
+        self._paths = list({path.resolve(): None for path in named if path})
 
     def write(self, record: Record) -> None:
         """Append one record, whole, with the time in seconds since 1970."""
@@ -59,3 +61,37 @@ class Progress:
         self._is_drawn = False
         self._stream.write(f"{start}{text}\n")
         self._stream.flush()
+
+
+class ShardProgress:
+    """Tells how far the shards of a data preparation are: lines on standard output, a few seconds apart, and records
+    in the file that the environment names in NEMOTRON_METRICS_FILE.
+    """
+
+    def __init__(self, shards: int, total_bytes: int) -> None:
+        self._shards, self._bytes = shards, max(1, total_bytes)
+        self._done = self._read = self._rows = self._tokens = 0
+        self._earlier_read = self._earlier_tokens = 0
+        self._log = MetricsLog(None)
+        self._begun = self._told = time.monotonic()
+
+    def show(self, size: int, tokens: int, rows: int, *, earlier: bool) -> None:
+        """Count a shard that is made. `earlier`: by a run before this one."""
+        self._done += 1
+        self._read, self._rows, self._tokens = self._read + size, self._rows + rows, self._tokens + tokens
+        if earlier:
+            self._earlier_read, self._earlier_tokens = self._read, self._tokens
+        now = time.monotonic()
+        if self._done < self._shards and (earlier or now - self._told < PROGRESS_SECONDS):
+            return
+        self._told = now
+        seconds = max(now - self._begun, 1e-3)
+        rate = (self._tokens - self._earlier_tokens) / seconds
+        left = (self._bytes - self._read) * seconds / max(1, self._read - self._earlier_read)
+        print(
+            f"shard {self._done}/{self._shards}  {self._read / 1e6:,.1f} of {self._bytes / 1e6:,.1f} MB"
+            f"  {self._tokens:,} tokens  {rate:,.0f} tokens/s  {left:.0f} s left",
+            flush=True,
+        )
+        known = {"step": self._done, "rows": self._rows, "tokens": self._tokens}
+        self._log.write({**known, "tokens_per_second": round(rate), "seconds_left": round(left)})

@@ -1,37 +1,38 @@
 """Prepares a pretraining dataset: find files, tokenise, split, write Megatron files, describe them in a manifest.
 
 `manifest.json` is moved into place last and names every other file with its size and digest. A folder without it, or
-with one that does not fit the files, is not a dataset.
+with one that does not fit the files, is not a dataset. Until then all lies in one folder below it, from which a run
+that was ended goes on.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from transformers import PreTrainedTokenizerFast
 
 from nano3.blend import SPLITS, write_blend
-from nano3.corpus import documents, find_files, split_of
-from nano3.files import sha256_of, staging, write_text_atomic
-from nano3.indexed import IndexedWriter
+from nano3.corpus import find_files, pieces_of, split_of, texts_of
+from nano3.dataset_folder import fresh, is_whole, partial_folder, publish, tell_rows
+from nano3.files import sha256_of, write_text_atomic
+from nano3.indexed_parts import histogram_of, join, type_code_of
+from nano3.metrics import ShardProgress
+from nano3.prepare_shard import tokenize
 from nano3.settings import SettingsError
-from nano3.tokens import load_tokenizer, save_tokenizer, train_tokenizer
+from nano3.shards import MOST, Result, Shard, folder_of, plan_shards, run_shards
 
-MANIFEST = "manifest.json"
 LAYOUT = 1
-BATCH_DOCUMENTS = 1000
+TOKENIZER = "tokenizer"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class PrepareSettings:
     tokenizer: TokenizerSettings
     split: SplitSettings = field(default_factory=SplitSettings)
     seed: int = 1234
-    workers: int = 1
+    workers: int | None = None
+    shard_bytes: int = 16_000_000
 
 
 @dataclass
@@ -87,13 +89,18 @@ def prepare(settings: PrepareSettings, recipe_folder: Path) -> None:
     files = {dataset.name: find_files(dataset.paths, recipe_folder) for dataset in settings.datasets}
     fingerprint = _fingerprint(settings, files)
     output = settings.output_dir.resolve()
-    if _is_whole(output, fingerprint):
+    if is_whole(output, fingerprint):
         print(f"up to date: {output}")
         return
-    with staging(output, "data") as built:
-        manifest = _build(settings, files, built, output)
-        manifest["fingerprint"] = fingerprint
-        _publish(built, output, manifest)
+    partial = partial_folder(output, f"data-{fingerprint[:16]}-{settings.shard_bytes}")
+    try:
+        manifest = _build(settings, files, partial, output)
+    except SettingsError:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    manifest["fingerprint"] = fingerprint
+    publish(partial / "whole", output, manifest)
+    shutil.rmtree(partial, ignore_errors=True)
     _report(manifest, output)
 
 
@@ -105,48 +112,38 @@ def _check(settings: PrepareSettings) -> None:
         raise SettingsError("tokenizer needs either path or train_vocab_size")
     if not 0 < settings.split.valid < 1 or settings.split.test < 0 or settings.split.valid + settings.split.test >= 1:
         raise SettingsError("split.valid must lie between 0 and 1, and valid and test together below 1")
+    if settings.shard_bytes < 1 or (settings.workers is not None and settings.workers < 1):
+        raise SettingsError("shard_bytes and workers must be 1 or more")
 
 
 def _fingerprint(settings: PrepareSettings, files: dict[str, list[Path]]) -> str:
     chosen = dataclasses.asdict(settings)
-    for unimportant in ("output_dir", "workers"):
+    for unimportant in ("output_dir", "workers", "shard_bytes"):
         del chosen[unimportant]
     inputs = {name: [(path.name, sha256_of(path)) for path in paths] for name, paths in files.items()}
     text = json.dumps([LAYOUT, chosen, inputs], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _is_whole(output: Path, fingerprint: str) -> bool:
-    try:
-        manifest = json.loads((output / MANIFEST).read_text(encoding="utf-8"))
-        return manifest["fingerprint"] == fingerprint and all(
-            (output / name).stat().st_size == entry["bytes"] and sha256_of(output / name) == entry["sha256"]
-            for name, entry in manifest["files"].items()
-        )
-    except (OSError, ValueError, KeyError):
-        return False
-
-
-def _build(settings: PrepareSettings, files: dict[str, list[Path]], built: Path, output: Path) -> dict[str, Any]:
-    tokenizer = _tokenizer(settings, files)
-    save_tokenizer(tokenizer, built / "tokenizer")
-    histogram = np.zeros(len(tokenizer), dtype=np.int64)
-    counts = {
-        dataset.name: _write_dataset(settings, dataset, files[dataset.name], tokenizer, built, histogram)
-        for dataset in settings.datasets
-    }
+def _build(settings: PrepareSettings, files: dict[str, list[Path]], partial: Path, output: Path) -> dict[str, Any]:
+    tokenizer = _tokenizer(settings, files, partial)
+    shards = _plan(settings, files)
+    results = _run(settings, shards, tokenizer, partial)
+    counts, built = _counts(settings, shards, results), fresh(partial / "whole")
     totals = {split: _sum(per_split[split] for per_split in counts.values()) for split in SPLITS}
     for split in ("train", "valid"):
         if not totals[split].documents:
             raise SettingsError(f"no document fell into the {split} split; change split.valid, or read more text")
+    shutil.copytree(partial / TOKENIZER, built / TOKENIZER)
+    histogram = _join(settings, shards, partial, built, counts, tokenizer["vocabulary_size"])
     _write_blend(settings, counts, built, output)
     return {
         "layout": LAYOUT,
         "tokenizer": {
-            "folder": "tokenizer",
-            "sha256": sha256_of(built / "tokenizer" / "tokenizer.json"),
-            "vocabulary_size": len(tokenizer),
-            "eos_token_id": tokenizer.eos_token_id,
+            "folder": TOKENIZER,
+            "sha256": sha256_of(built / TOKENIZER / "tokenizer.json"),
+            "vocabulary_size": tokenizer["vocabulary_size"],
+            "eos_token_id": tokenizer["eos_token_id"],
         },
         "splits": {split: dataclasses.asdict(totals[split]) for split in SPLITS},
         "datasets": {
@@ -157,61 +154,95 @@ def _build(settings: PrepareSettings, files: dict[str, list[Path]], built: Path,
     }
 
 
-def _tokenizer(settings: PrepareSettings, files: dict[str, list[Path]]) -> PreTrainedTokenizerFast:
-    if settings.tokenizer.path is not None:
-        return load_tokenizer(settings.tokenizer.path)
-    texts = (
-        text
-        for dataset in settings.datasets
-        for text in _texts(dataset, files[dataset.name])
-        if _split(settings, text) == "train"
-    )
-    return train_tokenizer(texts, settings.tokenizer.train_vocab_size or 0)
+def _tokenizer(settings: PrepareSettings, files: dict[str, list[Path]], partial: Path) -> dict[str, int]:
+    """What there is to know of the tokenizer, which is written unless an earlier run has done it."""
+    facts = partial / "tokenizer.json"
+    if not facts.is_file():
+        from nano3.tokens import load_tokenizer, save_tokenizer, train_tokenizer  # transformers takes its time
 
-
-def _texts(dataset: DatasetSettings, files: list[Path]) -> Iterator[str]:
-    for path in files:
-        yield from documents(path, dataset.field, dataset.separator)
+        if settings.tokenizer.path is not None:
+            made = load_tokenizer(settings.tokenizer.path)
+        else:
+            pieces = (
+                (dataset, piece)
+                for dataset in settings.datasets
+                for path in files[dataset.name]
+                for piece in pieces_of(path, path.stat().st_size)
+            )
+            texts = (text for dataset, piece in pieces for text in texts_of(piece, dataset.field, dataset.separator))
+            train = (text for text in texts if text and _split(settings, text) == "train")
+            made = train_tokenizer(train, settings.tokenizer.train_vocab_size or 0)
+        save_tokenizer(made, fresh(partial / TOKENIZER))
+        known = {"vocabulary_size": len(made), "eos_token_id": made.eos_token_id}
+        write_text_atomic(facts, json.dumps(known))
+    found: dict[str, int] = json.loads(facts.read_text(encoding="utf-8"))
+    return found
 
 
 def _split(settings: PrepareSettings, text: str) -> str:
     return split_of(text, settings.seed, settings.split.valid, settings.split.test)
 
 
-def _write_dataset(
-    settings: PrepareSettings,
-    dataset: DatasetSettings,
-    files: list[Path],
-    tokenizer: PreTrainedTokenizerFast,
-    built: Path,
-    valid_histogram: npt.NDArray[np.int64],
-) -> dict[str, Counts]:
-    counts = {split: Counts() for split in SPLITS}
-    with ExitStack() as stack:
-        writers = {
-            split: stack.enter_context(IndexedWriter(built / f"{dataset.name}_{split}", len(tokenizer)))
-            for split in SPLITS
-        }
-        for batch in _batches(_texts(dataset, files)):
-            encodings = tokenizer.backend_tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-            for text, encoding in zip(batch, encodings, strict=True):
-                split, ids = _split(settings, text), [*encoding.ids, tokenizer.eos_token_id]
-                writers[split].append(ids)
-                counts[split].documents += 1
-                counts[split].tokens += len(ids)
-                if split == "valid":
-                    np.add.at(valid_histogram, ids, 1)
-    for split in SPLITS:
-        if not counts[split].documents:  # megatron-core cannot map an empty file
-            (built / f"{dataset.name}_{split}.bin").unlink()
-            (built / f"{dataset.name}_{split}.idx").unlink()
+def _plan(settings: PrepareSettings, files: dict[str, list[Path]]) -> list[Shard]:
+    total = sum(path.stat().st_size for paths in files.values() for path in paths)
+    size = max(settings.shard_bytes, total // MOST)
+    return plan_shards(
+        ([piece for path in files[dataset.name] for piece in pieces_of(path, size)] for dataset in settings.datasets),
+        size,
+    )
+
+
+def _run(settings: PrepareSettings, shards: list[Shard], tokenizer: dict[str, int], partial: Path) -> list[Result]:
+    job = {
+        "tokenizer": str(partial / TOKENIZER / "tokenizer.json"),
+        "type_code": type_code_of(tokenizer["vocabulary_size"]),
+        "eos_token_id": tokenizer["eos_token_id"],
+        "shares": [settings.seed, settings.split.valid, settings.split.test],
+        "rows": [[dataset.field, dataset.separator] for dataset in settings.datasets],
+    }
+    progress = ShardProgress(len(shards), sum(shard.size for shard in shards))
+    results = run_shards(
+        shards,
+        tokenize,
+        job,
+        partial / "shards",
+        lambda shard, result, earlier: progress.show(
+            shard.size, sum(result["tokens"].values()), result["rows"], earlier=earlier
+        ),
+        settings.workers,
+    )
+    tell_rows(results, sum(sum(result["documents"].values()) for result in results))
+    return results
+
+
+def _counts(settings: PrepareSettings, shards: list[Shard], results: list[Result]) -> dict[str, dict[str, Counts]]:
+    counts = {dataset.name: {split: Counts() for split in SPLITS} for dataset in settings.datasets}
+    for shard, result in zip(shards, results, strict=True):
+        for split, count in counts[settings.datasets[shard.group].name].items():
+            count.documents += result["documents"][split]
+            count.tokens += result["tokens"][split]
     return counts
 
 
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    iterator = iter(texts)
-    while batch := list(itertools.islice(iterator, BATCH_DOCUMENTS)):
-        yield batch
+def _join(
+    settings: PrepareSettings,
+    shards: list[Shard],
+    partial: Path,
+    built: Path,
+    counts: dict[str, dict[str, Counts]],
+    vocabulary: int,
+) -> npt.NDArray[np.int64]:
+    """Write the files of all datasets; how often each token is in what is for validation."""
+    histogram = np.zeros(vocabulary, dtype=np.int64)
+    for group, dataset in enumerate(settings.datasets):
+        folders = [folder_of(shard, partial / "shards") for shard in shards if shard.group == group]
+        for split in SPLITS:
+            if counts[dataset.name][split].documents:  # megatron-core cannot map an empty file
+                prefix = built / f"{dataset.name}_{split}"
+                join([folder / split for folder in folders], prefix, type_code_of(vocabulary))
+                if split == "valid":
+                    histogram += histogram_of(prefix, type_code_of(vocabulary), vocabulary)
+    return histogram
 
 
 def _sum(counts: Iterable[Counts]) -> Counts:
@@ -238,18 +269,6 @@ def _entropy(histogram: npt.NDArray[np.int64]) -> float:
     """Entropy in nats per token: the loss of the best guess that looks at no context."""
     shares = histogram[histogram > 0] / histogram.sum()
     return -math.fsum(float(share) * math.log(float(share)) for share in shares)
-
-
-def _publish(built: Path, output: Path, manifest: dict[str, Any]) -> None:
-    names = sorted(str(path.relative_to(built)) for path in built.rglob("*") if path.is_file())
-    manifest["files"] = {
-        name: {"bytes": (built / name).stat().st_size, "sha256": sha256_of(built / name)} for name in names
-    }
-    (output / MANIFEST).unlink(missing_ok=True)
-    for name in names:
-        (output / name).parent.mkdir(parents=True, exist_ok=True)
-        (built / name).replace(output / name)
-    write_text_atomic(output / MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")
 
 
 def _report(manifest: dict[str, Any], output: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +29,15 @@ PLAIN_TYPES: dict[object, tuple[tuple[type, ...], str]] = {
 
 class SettingsError(ValueError):
     """Something in the configuration that its author can mend."""
+
+
+def start(description: str, main: Callable[[dict[str, Any]], int | None]) -> int:
+    """Run a recipe with its configuration; its exit status, 2 where the configuration must be mended."""
+    try:
+        return main(read_yaml(config_argument(description))) or 0
+    except SettingsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
 
 
 def config_argument(description: str) -> Path:

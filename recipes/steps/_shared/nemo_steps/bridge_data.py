@@ -2,11 +2,13 @@
 
 Read against megatron-bridge 0.3.1 (`data/builders/finetuning_dataset.py`, `data/datasets/sft.py`): packed sequences are
 `.npy` files there, of one record with input_ids, loss_mask and seq_start_id per row. They lie in
-`<root>/packed/<tokenizer>_pad_seq_to_mult<n>/`.
+`<root>/packed/<tokenizer>_pad_seq_to_mult<n>/`. In 0.4.2 (`data/datasets/packed_parquet.py`) they are Parquet
+files there, with the columns that ours have.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +19,9 @@ from nemo_steps.config import ConfigError
 
 TOKENIZER = "packed"
 """What Megatron-Bridge calls the tokenizer of sequences that are packed already; part of a folder's name."""
+
+PARQUET_READER = "megatron.bridge.data.datasets.packed_parquet"
+"""The module with which Megatron-Bridge reads packed rows as Parquet, from 0.4 on."""
 
 SPLITS = {"train": "training", "valid": "validation"}
 LENGTH = b"sequence_length"
@@ -41,7 +46,7 @@ def use_packed(container: Any, data: str, output: Path) -> None:
     Args:
         container: Megatron-Bridge's configuration.
         data: the folder with train.parquet, and valid.parquet where there is any.
-        output: a folder that every process sees; the NumPy files are written below it, by the first process.
+        output: a folder that every process sees; what Megatron-Bridge reads comes below it, by the first process.
 
     Raises:
         ConfigError: there are no packed rows.
@@ -54,7 +59,8 @@ def use_packed(container: Any, data: str, output: Path) -> None:
     validates = (folder / "valid.parquet").is_file()
     if os.environ.get("RANK", "0") == "0":  # the others wait for it where Megatron-Bridge builds its datasets
         place = root / "packed" / f"{TOKENIZER}_pad_seq_to_mult1"
-        write_numpy(folder, place, length, [split for split in SPLITS if split == "train" or validates])
+        give = give_parquet if importlib.util.find_spec(PARQUET_READER) else write_numpy
+        give(folder, place, length, [split for split in SPLITS if split == "train" or validates])
     container.model.seq_length = length
     container.dataset = FinetuningDatasetConfig(
         dataset_root=root,
@@ -85,6 +91,20 @@ def length_of(file: Path) -> int:
     return int(said)
 
 
+def give_parquet(folder: Path, place: Path, length: int, splits: Iterable[str]) -> None:
+    """Let `train.parquet` and `valid.parquet` be where Megatron-Bridge 0.4 looks for them, by its names.
+
+    Args:
+        folder: where the Parquet files lie.
+        place: where Megatron-Bridge looks.
+        length: of the packed rows.
+        splits: `train`, `valid`.
+    """
+    _begin(place, length)
+    for split in splits:
+        files.link(folder / f"{split}.parquet", place / f"{SPLITS[split]}_{length}.idx.parquet")
+
+
 def write_numpy(folder: Path, place: Path, length: int, splits: Iterable[str]) -> None:
     """Write the rows of `train.parquet` and `valid.parquet` as Megatron-Bridge's NumPy files; what is there stays.
 
@@ -97,8 +117,7 @@ def write_numpy(folder: Path, place: Path, length: int, splits: Iterable[str]) -
     import numpy as np
     import pyarrow.parquet as pq
 
-    place.mkdir(parents=True, exist_ok=True)
-    (place / f"{length}_metadata.jsonl").write_text("[]")  # read always, of use to CUDA graphs alone
+    _begin(place, length)
     for split in splits:
         file = place / f"{SPLITS[split]}_{length}.npy"
         if not file.is_file():
@@ -106,6 +125,11 @@ def write_numpy(folder: Path, place: Path, length: int, splits: Iterable[str]) -
             partial = file.with_name(f".partial-{file.name}")
             np.save(partial, rows, allow_pickle=True)
             partial.replace(file)
+
+
+def _begin(place: Path, length: int) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{length}_metadata.jsonl").write_text("[]")  # read always, of use to CUDA graphs alone
 
 
 def _flat(blend: list[tuple[float, str]]) -> tuple[list[str], list[float]] | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.backends.slurm.fields import FIELDS
-from nemo_runspec.backends.slurm.paths import run_dir
+from nemo_runspec.backends.slurm.values import run_dir
 
 
 class SlurmBackend(Backend):
@@ -33,9 +33,9 @@ BACKEND = SlurmBackend(
     provider="nemo_runspec.backends.slurm.client:SlurmProvider",
     preflight="nemo_runspec.backends.slurm.preflight.examine:examine",
     setup="nemo_runspec.backends.slurm.setup:SETUP",
-    inputs="nemo_runspec.backends.slurm.cluster.inputs:present",
+    inputs="nemo_runspec.backends.slurm.cluster.stage:present",
     after="nemo_runspec.backends.slurm.target:after",
-    node_identity="nemo_runspec.backends.slurm.node_identity:SRUN_TASK",
+    node_identity="nemo_runspec.backends.slurm.executor:SRUN_TASK",
     ships_repository=True,
     builds=True,
     mounts_sent_to="/$nemo_run",

@@ -24,11 +24,10 @@ from nemo_runspec.backends.capabilities import (
     SubmitsArrays,
 )
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Results, Say, offset_of
-from nemo_runspec.backends.slurm.arguments import job_name, sbatch_script
+from nemo_runspec.backends.slurm.cluster import program
+from nemo_runspec.backends.slurm.executor import job_name, sbatch_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.paths import HOME
-from nemo_runspec.backends.slurm.shape import array_size
-from nemo_runspec.backends.slurm.shell import program
+from nemo_runspec.backends.slurm.values import HOME, array_size
 from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -40,7 +39,7 @@ from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.connect import connect
 
 if TYPE_CHECKING:
-    from nemo_runspec.backends.slurm.array_job import SlurmArray
+    from nemo_runspec.backends.slurm.array import SlurmArray
     from nemo_runspec.transport.connection import Address
 
 _CONNECTION = ("tunnel", "host", "user", "port", "identity", "accept_new_host_key")
@@ -73,8 +72,8 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`. Three round trips, one more for a package that is not there and each repository."""
         from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send
-        from nemo_runspec.backends.slurm.paths import fill_home
         from nemo_runspec.backends.slurm.render import programs_of, render
+        from nemo_runspec.backends.slurm.values import fill_home
         from nemo_runspec.backends.slurm.verified import Comparison
         from nemo_runspec.submission.layout import own_files
 
@@ -88,7 +87,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         comparison.finish(plan)
         check_there(host, plan, say)
         if target_of(plan, SlurmTarget).build_cache_dir:
-            from nemo_runspec.backends.slurm.containers.build import make_ready
+            from nemo_runspec.backends.slurm.build import make_ready
 
             make_ready(host, plan, say)
         store = target_of(plan, SlurmTarget).store or ""
@@ -121,7 +120,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
 
     def make_array(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> SlurmArray:
         """As `SubmitsArrays.make_array`: a job array."""
-        from nemo_runspec.backends.slurm.array_job import SlurmArray
+        from nemo_runspec.backends.slurm.array import SlurmArray
 
         return SlurmArray(name, plans, parallel=parallel, ends_all=ends_all)
 
@@ -143,15 +142,15 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
 
     def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
         """As `Provider.status`. One round trip for all that have an id, one for each that has none."""
-        from nemo_runspec.backends.slurm.status import job_statuses
+        from nemo_runspec.backends.slurm.observe import job_statuses
 
         return job_statuses(host_of(handles[0]), handles, positions=places) if handles else []
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         """As `Provider.stop`. One round trip, one more where there are tasks of arrays."""
-        from nemo_runspec.backends.slurm.array_job import stop_tasks
+        from nemo_runspec.backends.slurm.array import stop_tasks
         from nemo_runspec.backends.slurm.cluster.stop import end_jobs, request_stop
-        from nemo_runspec.backends.slurm.status import job_ref
+        from nemo_runspec.backends.slurm.observe import job_ref
 
         alone = [handle for handle in handles if not self.in_array(handle)]
         tasks = [handle for handle in handles if self.in_array(handle)]
@@ -162,7 +161,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
 
     def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`. One round trip."""
-        from nemo_runspec.backends.slurm.cluster.logs import batch_log, read_chunks, task_logs
+        from nemo_runspec.backends.slurm.observe import batch_log, read_chunks, task_logs
 
         if not handle.get("id"):
             return []
@@ -180,7 +179,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         self, handles: Sequence[Handle], sizes: Sequence[int], limit: int
     ) -> Sequence[tuple[int, LogChunk]]:
         """As `SubmitsArrays.read_metrics`. One round trip."""
-        from nemo_runspec.backends.slurm.cluster.logs import read_chunks
+        from nemo_runspec.backends.slurm.observe import read_chunks
 
         numbers = {f"{handle['job_dir']}/metrics.jsonl": number for number, handle in enumerate(handles)}
         offsets = dict(zip(numbers, sizes, strict=True))
@@ -189,7 +188,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
 
     def collect(self, handles: Sequence[Handle], statuses: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. One round trip."""
-        from nemo_runspec.backends.slurm.collect import collect_results
+        from nemo_runspec.backends.slurm.observe import collect_results
 
         return collect_results(host_of(handles[0]), handles, statuses) if handles else []
 
@@ -202,7 +201,9 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         if "/jobs/" not in folder or ".." in folder:
             raise UserError(f"{folder} is no directory of a job", remedy="remove it by hand, if it is not needed")
         host = host_of(handle)
-        done = host.run(f"job={shlex.quote(folder)} home={HOME}\n{program('cluster/remove.sh')}", timeout=600.0)
+        done = host.run(
+            f"job={shlex.quote(folder)} home={HOME}\n{program('cluster/stage.sh', 'remove_job')}", timeout=600.0
+        )
         if done.code:
             raise UserError(f"the job's files cannot be removed: {done.said}", where=f"{host.name}:{folder}")
 
@@ -212,7 +213,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
 
     def delete_all_files(self, handles: Sequence[Handle]) -> None:
         """As `SubmitsArrays.delete_all_files`. One round trip."""
-        from nemo_runspec.backends.slurm.array_job import remove_tasks
+        from nemo_runspec.backends.slurm.array import remove_tasks
 
         if handles:
             remove_tasks(host_of(handles[0]), handles)

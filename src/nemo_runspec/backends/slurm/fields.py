@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nemo_runspec.backends.checks import MOUNTED
-from nemo_runspec.backends.slurm.paths import HOME, JOB_DIR
-from nemo_runspec.backends.slurm.shape import array_size, gpus_of_job
+from nemo_runspec.backends.slurm.values import HOME, JOB_DIR, array_size, gpus_of_job
 from nemo_runspec.backends.stall import STALL_TIMEOUT
 from nemo_runspec.field import SAME_NAME, Field, argument, key, keys_of, plain, text
 from nemo_runspec.plans.storage import Storage, mounts_of_words

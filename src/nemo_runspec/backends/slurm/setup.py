@@ -16,10 +16,9 @@ from nemo_runspec.backends.setup import (
     best,
     set_values,
 )
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, Answer, run_script
-from nemo_runspec.backends.slurm.preflight.login_node import SECONDS
-from nemo_runspec.backends.slurm.shape import gpus_in
-from nemo_runspec.backends.slurm.shell import PRELUDE, program
+from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, Answer, program, run_script
+from nemo_runspec.backends.slurm.preflight import SCRIPT, SECONDS
+from nemo_runspec.backends.slurm.values import gpus_in
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 from nemo_runspec.script.quoting import assignments
@@ -71,8 +70,7 @@ def _asked(interview: Interview, values: Mapping[str, Any]) -> Answer:
         (
             PRELUDE,
             assignments({"seconds": str(SECONDS), "field": FIELD}),
-            program("preflight/functions.sh"),
-            program("preflight/setup.sh"),
+            program(SCRIPT, "show_offers"),
         )
     )
     try:

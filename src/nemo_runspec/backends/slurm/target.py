@@ -1,25 +1,210 @@
-"""What a plan carries for Slurm, made of the merged profile. Pure: nothing is asked of a cluster."""
+"""What a plan carries for Slurm, made of the merged profile, and what is wrong in one: what Slurm, the shell or
+NeMo-Run would misread, what a site must still fill in. Pure: nothing is asked of a cluster.
+"""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.checks import Mount, as_text, one_per_target, raise_problems, read_mounts
-from nemo_runspec.backends.slurm.containers import build as builds
-from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.paths import run_dir
-from nemo_runspec.backends.slurm.problems import problems_of, unfilled, warnings
-from nemo_runspec.backends.slurm.signals import is_placeholder, signal_option, time_problem
-from nemo_runspec.backends.slurm.spellings import exclusive, job_id, snake
-from nemo_runspec.backends.stall import stall_seconds
-from nemo_runspec.errors import UserError
+from nemo_runspec.backends.checks import (
+    MOUNTED,
+    VARIABLE,
+    Mount,
+    as_text,
+    control_characters,
+    one_per_target,
+    raise_problems,
+    read_mounts,
+    short,
+)
+from nemo_runspec.backends.slurm import build as builds
+from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
+from nemo_runspec.backends.slurm.values import (
+    HOME,
+    HOST_REMEDY,
+    PATH,
+    array_problem,
+    comes_at_once,
+    exclusive,
+    is_placeholder,
+    job_id,
+    lead_of,
+    leaves_little,
+    run_dir,
+    signal_option,
+    signal_problem,
+    snake,
+    time_problem,
+)
+from nemo_runspec.backends.stall import stall_problem, stall_seconds
+from nemo_runspec.errors import Code, Unfilled, UserError
 from nemo_runspec.field import carried_values
 from nemo_runspec.paths import below
 from nemo_runspec.plans.storage import Storage, may_be_mounted_over, mounts_of_words
+
+_OWN_OPTIONS: Mapping[str, str] = {
+    **{name: f.name for f in reversed(FIELDS) for name in (f.nemo_run, f.sbatch) if name},
+    "job_name": "job_name_prefix",
+    "output": "remote_job_dir",
+    "error": "remote_job_dir",
+    "dependency": "dependencies",
+}
+"""sbatch options that have a key of their own; in `additional_parameters` they would contradict the plan."""
+
+_NOT_OURS: Mapping[str, str] = {
+    "wait": "sbatch would not answer before the job has ended: leave it out, and take --run to wait for the job",
+    "test_only": "nothing would be submitted: nemotron doctor asks Slurm whether it would take the job",
+    "wrap": "the batch script is nemotron's: leave it out, and take setup_lines",
+    "help": "nothing would be submitted: leave it out",
+    "usage": "nothing would be submitted: leave it out",
+    "version": "nothing would be submitted: leave it out",
+}
+"""sbatch options that change how it is to be called, not the job, and what to do instead."""
+
+_NAME = re.compile(r"[A-Za-z0-9_.+-]*")
+_JOB_ID = re.compile(r"[0-9]+([_+][0-9]+|_\*)?")
+_OPTION = re.compile(r"[a-z][a-z0-9_-]*")
+_LOGIN = re.compile(r"[^\s-]\S*")
+_EXCLUSIVE = ("user", "mcs", "topo")
+"""Words of `--exclusive=`, as sbatch's manual page has them."""
+
+
+def problems_of(env: Mapping[str, Any]) -> list[UserError]:
+    """Everything that is wrong with a profile's values, apart from its time limit and its mounts."""
+    return [*_value_problems(env), *_tunnel_problems(env)]
+
+
+def _value_problems(env: Mapping[str, Any]) -> Iterator[UserError]:
+    yield from control_characters(env, (f.name for f in FIELDS if f.one_line))
+    yield from signal_problem(env.get("signal"))
+    yield from stall_problem(env.get("stall_timeout"))
+    yield from array_problem(as_text(env.get("array")))
+    prefix = str(env.get("job_name_prefix") or "")
+    if not _NAME.fullmatch(prefix):
+        what = f"job_name_prefix may hold letters, digits and . _ - +, not {prefix!r}"
+        yield UserError(what, key="job_name_prefix")
+    for text in env.get("dependencies") or ():
+        if not _JOB_ID.fullmatch(job_id(text)):
+            what = f"dependencies: {short(text)} is not a Slurm job id"
+            yield UserError(what, remedy='such as "123456"', key="dependencies")
+    for name in env.get("container_env") or ():
+        if not VARIABLE.fullmatch(name):
+            yield UserError(f"container_env: {name!r} is not the name of a variable", key="container_env")
+    word = env.get("exclusive")
+    if isinstance(word, str) and exclusive(word) not in (True, None, *_EXCLUSIVE):
+        remedy = f"true, or one of {', '.join(_EXCLUSIVE)}"
+        yield UserError(f"exclusive = {word!r} is no word of Slurm's", remedy=remedy, key="exclusive")
+    yield from _option_problems(list(env.get("additional_parameters") or {}))
+    yield from _requeue_problems(env)
+
+
+def _requeue_problems(env: Mapping[str, Any]) -> list[UserError]:
+    """Slurm starts no job again that was submitted with `--no-requeue`, not for us either."""
+    given = {snake(option): value for option, value in (env.get("additional_parameters") or {}).items()}
+    if given.get("no_requeue") in (None, False):
+        return []
+    stalls = env.get("stall_timeout") and env.get("stall_action") == "requeue"
+    asked = {"retries": env.get("retries"), "resume": env.get("resume"), "stall_action": stalls}
+    return [
+        UserError(
+            f"additional_parameters.no_requeue forbids what {key} asks for: to start the job again",
+            remedy=f"leave out one of the two: no_requeue or {key}",
+            key="additional_parameters",
+        )
+        for key, wanted in asked.items()
+        if wanted
+    ]
+
+
+def _option_problems(options: list[str]) -> Iterator[UserError]:
+    spellings: dict[str, str] = {}
+    for option in options:
+        other = spellings.setdefault(snake(option), option)
+        if problem := _option_problem(option, other):
+            yield UserError(problem[0], remedy=problem[1], key="additional_parameters")
+
+
+def _option_problem(option: str, other: str) -> tuple[str, str] | None:
+    """What is wrong with an option's name, and how to mend it. `other`: the first spelling of it."""
+    named, key = f"additional_parameters.{option}", _OWN_OPTIONS.get(snake(option))
+    if not _OPTION.fullmatch(option.removeprefix("--")):
+        what = f"additional_parameters: {option!r} is not the name of an sbatch option"
+        return what, "write its long name in small letters, such as mail_type"
+    if snake(option) in _NOT_OURS:
+        return f"{named} is not for a job", _NOT_OURS[snake(option)]
+    if key is not None:
+        return f"{named} has a key of its own", f"set {key} instead"
+    if other != option:
+        return f"additional_parameters: {other!r} and {option!r} are the same option", "keep one"
+    return None
+
+
+def _tunnel_problems(env: Mapping[str, Any]) -> Iterator[UserError]:
+    for key in ("host", "user"):
+        if env.get(key) and not _LOGIN.fullmatch(str(env[key])):
+            what = f"{key} may not begin with - nor hold white space: {env[key]!r}"
+            yield UserError(what, remedy="write the name alone", key=key)
+    if env.get("host") and not env.get("tunnel"):
+        what = f'host = "{env["host"]}" but no tunnel: the job would be submitted from this machine'
+        remedy = 'add tunnel = "ssh" to submit there, or tunnel = "local" to ignore host'
+        yield UserError(what, remedy=remedy, key="host")
+    if problem := _folder_problem(env, run_dir(env)):
+        yield UserError(problem[0], remedy=problem[1], key="remote_job_dir")
+
+
+def _folder_problem(env: Mapping[str, Any], folder: str) -> tuple[str, str] | None:
+    named = env.get("remote_job_dir")
+    if named and not folder.startswith(("/", HOME)):
+        return f"remote_job_dir must be absolute or begin with ~/, not {named!r}", "such as /lustre/me/run"
+    if not PATH.fullmatch(folder):
+        what = f"remote_job_dir may hold letters, digits and / . _ - + = @, not {folder!r}"
+        return what, "Slurm reads it in #SBATCH lines, where no shell fills in a variable; ${oc.env:USER} works"
+    if MOUNTED in folder and not env.get("container_image"):
+        what = f"remote_job_dir {folder!r} holds '{MOUNTED}', which NeMo-Run replaces in jobs without a container"
+        return what, "name a directory without it"
+    return None
+
+
+def unfilled(env: Mapping[str, Any], time_key: str, time: str) -> list[Unfilled]:
+    """What a submission would lack."""
+    found = []
+    if is_placeholder(time):
+        found.append(Unfilled(f"{time_key} is still a placeholder: {time!r}", key=time_key, code=Code.PLACEHOLDER))
+    if env.get("tunnel") == "ssh" and not env.get("host"):
+        line = f'host is not set: tunnel = "ssh" needs the login node, such as {HOST_REMEDY}'
+        found.append(Unfilled(line, key="host"))
+    return found
+
+
+def warnings(env: Mapping[str, Any], time: str) -> list[str]:
+    """What is odd but not wrong."""
+    found = []
+    if env.get("mounts") and not env.get("container_image"):
+        found.append("mounts are not used: the job has no container_image")
+    if env.get("cpus_per_gpu") and not env.get("gpus_per_task"):
+        found.append("cpus_per_gpu has no effect without gpus_per_task")
+    if env.get("stall_action") == "requeue" and not env.get("stall_timeout"):
+        found.append("stall_action has no effect without stall_timeout")
+    if comes_at_once(env.get("signal"), time):
+        found.append(f"signal = {env['signal']!r} comes when the job starts: its time limit is {time}")
+    elif env.get("resume"):
+        found += _little_progress(signal_option(as_text(env.get("signal")), time, resume=True), time)
+    return found
+
+
+def _little_progress(signal: str | None, time: str) -> list[str]:
+    if not leaves_little(signal, time):
+        return []
+    return [
+        f"resume with time = {time} makes little or no progress: its command is told to end {lead_of(signal)} s"
+        " before the limit, and Slurm may do so a minute earlier; give it a longer time"
+    ]
+
 
 _END_IF_NEVER = "kill_on_invalid_dep"
 """Has Slurm end a job that waits for one that has failed; else it stays in the queue for ever (sbatch(1))."""

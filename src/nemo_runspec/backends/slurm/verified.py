@@ -28,11 +28,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from nemo_runspec import paths
-from nemo_runspec.backends.slurm.arguments import executor_arguments
-from nemo_runspec.backends.slurm.executor import make_executor
+from nemo_runspec.backends.slurm.executor import executor_arguments, make_executor
 from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
-from nemo_runspec.backends.slurm.paths import PATH
 from nemo_runspec.backends.slurm.render import render_sbatch, submit_words
+from nemo_runspec.backends.slurm.values import PATH
 from nemo_runspec.digests import digest_of_blocks, digest_of_text
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -43,7 +42,7 @@ _KEPT = 200
 
 SHIPPED = Path(__file__).with_name("compared.json")
 
-_RENDERERS = ("arguments.py", "executor.py", "paths.py", "render.py", "verified.py", "spellings.py")
+_RENDERERS = ("executor.py", "render.py", "verified.py", "values.py")
 """What makes a batch script, or NeMo-Run's executor, of a plan's arguments."""
 
 _THEIRS = (

@@ -7,11 +7,11 @@ from typing import Any
 
 from nemo_runspec.errors import UserError
 from nemotron.cli import complete
-from nemotron.cli.click import Command, CompletionItem, Context
+from nemotron.cli.click import Command, CompletionItem, Context, TyperOption
 from nemotron.cli.command import OneCommand
 from nemotron.cli.commands.build import SETTINGS, argument, option
 from nemotron.cli.commands.steps import complete as of_steps
-from nemotron.cli.options import option_parameters, read_values
+from nemotron.cli.options import Invocation, option_parameters, read_values
 
 _HELP = (
     "Steps one after another: FILE.yaml, or STEP STEP …\n\n"
@@ -19,7 +19,7 @@ _HELP = (
     "same code, config and inputs is not run again. STEP@CONFIG names a step's own config. KEY=VALUE is for every "
     "step, STEP:KEY=VALUE for one."
 )
-_OPTIONS = (
+OPTIONS = (
     "--config", "--run", "--batch", "--dry-run", "--full", "--name", "--tag", "--note", "--env", "--env-file", "--yes",
     "--json",
 )  # fmt: skip
@@ -31,10 +31,15 @@ def make(help_text: str) -> Command:
         "words", "A pipeline's file, or its steps; then overrides.", many=True, required=False, complete=_words
     )
     words.metavar = "FILE|STEP... [KEY=VALUE]..."
-    again = option("--from", "Run this step and all after it again, whatever an earlier run has made.", value="STEP",
-                   complete=of_steps.idents)  # fmt: skip
-    options = option_parameters(_OPTIONS)
-    return Pipe("pipe", help=_HELP, callback=_call, params=[words, *options, again], context_settings=SETTINGS)
+    options = option_parameters(OPTIONS)
+    return Pipe("pipe", help=_HELP, callback=_call, params=[words, *options, *stretch()], context_settings=SETTINGS)
+
+
+def stretch(complete: Any = of_steps.idents) -> list[TyperOption]:
+    """`--from` and `--to`, by which more or less is run than what has changed."""
+    again = "Run this step and all after it again, whatever an earlier run has made."
+    until = "Leave out what comes after this step."
+    return [option(name, text, value="STEP", complete=complete) for name, text in (("--from", again), ("--to", until))]
 
 
 class Pipe(OneCommand):
@@ -61,15 +66,20 @@ def _words(ctx: Any, param: Any, incomplete: str) -> list[Any]:
 
 
 def _call(**values: Any) -> int:
-    start = values.pop("from")
+    start, end = values.pop("from"), values.pop("to")
     words: Sequence[str] = values.pop("words") or ()
     invocation = read_values(values)
     if not words:
         raise UserError(
             "which steps?", remedy="nemotron pipe FILE.yaml, or nemotron pipe STEP STEP; see: nemotron steps list"
         )
-    if invocation.full and not invocation.dry_run:
-        raise UserError("--full shows a dry run", remedy="add --dry-run")
+    check_full(invocation)
     from nemotron.cli.pipelines import pipe
 
-    return pipe(words, invocation, start)
+    return pipe(words, invocation, start, end)
+
+
+def check_full(invocation: Invocation) -> None:
+    """Raises `UserError` for `--full` where nothing is shown."""
+    if invocation.full and not invocation.dry_run:
+        raise UserError("--full shows a dry run", remedy="add --dry-run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from transformers import NemotronHForCausalLM
@@ -10,11 +11,11 @@ from transformers import NemotronHForCausalLM
 from nano3.files import publish_folder, staging
 
 
-def export(model: NemotronHForCausalLM, tokenizer_dir: Path, final: Path) -> None:
-    """Put the whole checkpoint in the place of `final`."""
+def export(model: NemotronHForCausalLM, files: Iterable[Path], final: Path) -> None:
+    """Put the whole checkpoint in the place of `final`, with copies of the tokenizer's `files`."""
     with staging(final.parent, final.name) as built:
         whole = built / final.name
         model.save_pretrained(whole)
-        for file in tokenizer_dir.iterdir():
+        for file in files:
             shutil.copyfile(file, whole / file.name)
         publish_folder(whole, final)

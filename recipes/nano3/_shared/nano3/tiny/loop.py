@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -16,19 +18,20 @@ from nano3.metrics import MetricsLog, Progress
 from nano3.settings import SettingsError
 
 from . import checkpoint, ranks
-from .data import Corpus, check_length, read_corpus, training_batch, validation_batches
 from .export import export
-from .model import learning_rate, make_model, make_optimizer, next_token_loss
-from .settings import TinySettings
+from .model import learning_rate, make_optimizer
+from .settings import RunSettings
+from .task import Task
 
 STOPPED_BY_SIGNAL = 128 + signal.SIGTERM
+Settings = TypeVar("Settings", bound=RunSettings)
 
 
-def train(settings: TinySettings) -> int:
+def train(settings: Settings, make_task: Callable[[Settings], Task]) -> int:
     """Train and return the exit status: 0 done, 1 the validation loss is too high, 143 stopped by SIGTERM."""
     together = ranks.join(settings.train.threads)
     try:
-        status = Trainer(settings, together).run()
+        status = Trainer(settings, make_task(settings), together).run()
         together.wait()  # gloo ends a process whose peer has left while it still talks to it
         return status
     finally:
@@ -39,7 +42,8 @@ def train(settings: TinySettings) -> int:
 class Trainer:
     """One run of one process. `step` counts finished steps; `history` holds the run's records from its first step."""
 
-    settings: TinySettings
+    settings: RunSettings
+    task: Task
     ranks: ranks.Ranks
     step: int = 0
     history: list[dict[str, float | int]] = field(default_factory=list)
@@ -47,9 +51,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         train = self.settings.train
-        self.corpus: Corpus = read_corpus(self.settings.data_dir)
-        check_length(self.corpus, self.settings.dataset.seq_length)
-        self.model: NemotronHForCausalLM = make_model(self.settings, self.corpus)
+        self.model: NemotronHForCausalLM = self.task.make_model()
         self.optimizer = make_optimizer(self.model, self.settings.optimizer)
         self.progress = Progress(train.train_iters)
         self.metrics = MetricsLog(self.settings.output_dir)
@@ -61,6 +63,8 @@ class Trainer:
         signal.signal(signal.SIGTERM, self._ask_to_stop)
         self._introduce()
         train, saved = self.settings.train, self.step
+        if self.task.looks_first and self.step == 0:
+            self._validate()
         measured_at, measured_from = time.monotonic(), self.step
         while self.step < train.train_iters:
             loss, grad_norm, must_stop = self._train_step()
@@ -92,25 +96,17 @@ class Trainer:
         self._say(
             f"{parameters:,} parameters, layers {self.model.config.hybrid_override_pattern}, "
             f"{self.ranks.world_size} process(es) with {torch.get_num_threads()} thread(s), "
-            f"{len(self.corpus.train):,} training tokens"
+            f"{self.task.described}"
         )
 
     def _train_step(self) -> tuple[float, float, bool]:
         """One step; returns the loss over all processes, the gradient's norm and whether any process must stop."""
         settings = self.settings
-        rows, share = training_batch(
-            self.corpus.train,
-            self.step,
-            settings.rng.seed,
-            settings.train.global_batch_size,
-            settings.dataset.seq_length,
-            self.ranks,
-        )
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, settings)
         self.trained.train()
         # DistributedDataParallel takes the mean of the gradients, whatever each process has had to do.
-        loss = next_token_loss(self.trained, rows) * (share * self.ranks.world_size)
+        loss = self.task.training_loss(self.trained, self.step, self.ranks) * self.ranks.world_size
         loss.backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.optimizer.clip_grad)
         total, stops = self.ranks.sum([loss.item(), float(self._is_stopping)])
@@ -124,27 +120,19 @@ class Trainer:
 
     @torch.no_grad()
     def _validate(self) -> float:
-        settings = self.settings
         self.model.eval()
         loss_sum, tokens = 0.0, 0
-        for rows in validation_batches(
-            self.corpus.valid,
-            settings.train.global_batch_size,
-            settings.dataset.seq_length,
-            settings.train.eval_iters,
-            self.ranks,
-        ):
-            loss_sum += next_token_loss(self.model, rows, reduction="sum").item()
-            tokens += rows[:, 1:].numel()
+        for batch_loss, batch_tokens in self.task.validation_losses(self.model, self.ranks):
+            loss_sum += batch_loss
+            tokens += batch_tokens
         loss_sum, token_sum = self.ranks.sum([loss_sum, float(tokens)])
         loss = loss_sum / token_sum
         self._record({"step": self.step, "val_loss": loss})
-        self._say(f"step {self.step}/{settings.train.train_iters}  validation loss {loss:.4f}")
+        self._say(f"step {self.step}/{self.settings.train.train_iters}  validation loss {loss:.4f}")
         return loss
 
     def _log_step(self, loss: float, grad_norm: float, steps_per_second: float) -> None:
-        settings = self.settings
-        tokens = settings.train.global_batch_size * settings.dataset.seq_length
+        settings, tokens = self.settings, self.task.tokens_per_step
         record: dict[str, float | int] = {
             "step": self.step,
             "total_steps": settings.train.train_iters,
@@ -158,23 +146,23 @@ class Trainer:
             self.progress.show(self.step, loss, tokens * steps_per_second)
 
     def _finish(self) -> int:
-        """Validate, plot, export, and say how the loss lies to the entropy."""
-        loss, entropy, output = self._validate(), self.corpus.unigram_entropy, self.settings.output_dir
+        """Validate, plot, export, and say how the loss lies to what it is held against."""
+        loss, output = self._validate(), self.settings.output_dir
         if self.ranks.is_first:
             from .plot import draw_losses  # matplotlib: not for the other processes, nor before a mistake is told
 
-            draw_losses(self.history, entropy, output / "loss.png")
-            export(self.model, self.corpus.tokenizer_dir, output / "hf")
+            yardsticks = self.task.yardsticks(self.history)
+            draw_losses(self.history, yardsticks, self.task.title, output / "loss.png")
+            export(self.model, self.task.export_files, output / "hf")
+            self._say(f"wrote {output / 'hf'}, {output / 'loss.png'}, {self.metrics.path}")
+            compared = [
+                f"{'below' if loss < value else 'NOT below'} the {name} {value:.4f}"
+                for name, value in yardsticks.items()
+            ]
+            self._say(f"step {self.step}: validation loss {loss:.4f}, {', '.join(compared)} (nats per token)")
         self.ranks.wait()
-        is_below = loss < entropy
-        verdict = "below" if is_below else "NOT below"
-        self._say(
-            f"step {self.step}: validation loss {loss:.4f}, {verdict} the unigram entropy {entropy:.4f} "
-            f"of the validation text (nats per token)"
-        )
-        self._say(f"wrote {output / 'hf'}, {output / 'loss.png'}, {self.metrics.path}")
         is_done = self.step >= self.settings.train.train_iters
-        return int(is_done and self.settings.train.require_below_unigram and not is_below)
+        return int(is_done and loss >= self.task.must_be_below)
 
     def _save(self) -> None:
         if self.ranks.is_first:
@@ -213,7 +201,7 @@ class Trainer:
         self._is_stopping = True
 
 
-def find_resume_point(settings: TinySettings) -> Path | None:
+def find_resume_point(settings: RunSettings) -> Path | None:
     """The checkpoint to go on from, if any.
 
     Raises:

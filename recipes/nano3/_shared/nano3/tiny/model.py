@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from transformers.utils import logging
 from nano3.settings import SettingsError, suggestion
 
 from .data import Corpus
-from .settings import Optimizer, TinySettings
+from .settings import Optimizer, RunSettings, TinySettings
 
 logging.set_verbosity_error()  # it would say for every process that the fast kernels, which need a GPU, are missing
 logging.disable_progress_bar()
@@ -40,7 +41,23 @@ def make_model(settings: TinySettings, corpus: Corpus) -> NemotronHForCausalLM:
         **settings.model,
     }
     torch.manual_seed(settings.rng.seed)
-    model = NemotronHForCausalLM(NemotronHConfig(**values))
+    return _evenly_rounding(NemotronHForCausalLM(NemotronHConfig(**values)))
+
+
+def load_model(folder: Path) -> NemotronHForCausalLM:
+    """A model that a training wrote as a Hugging Face checkpoint.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    try:
+        model = NemotronHForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{folder} holds no Hugging Face checkpoint: {error}") from error
+    return _evenly_rounding(model)
+
+
+def _evenly_rounding(model: NemotronHForCausalLM) -> NemotronHForCausalLM:
     model.set_experts_implementation("eager")  # the grouped kernel rounds differently for different batches
     return model
 
@@ -56,7 +73,7 @@ def make_optimizer(model: torch.nn.Module, settings: Optimizer) -> torch.optim.A
     return torch.optim.AdamW(groups, lr=settings.lr, betas=betas, eps=settings.adam_eps)
 
 
-def learning_rate(step: int, settings: TinySettings) -> float:
+def learning_rate(step: int, settings: RunSettings) -> float:
     """The rate of `step`, counted from 0: a function of its number alone."""
     top, bottom = settings.optimizer.lr, settings.optimizer.min_lr
     warmup = settings.scheduler.lr_warmup_iters

@@ -31,6 +31,12 @@ class Train:
     eval_iters: int | None = None
     exit_interval: int | None = None
     threads: int = 1
+
+
+@dataclass(frozen=True)
+class PretrainTrain(Train):
+    """As all training; with `require_below_unigram`, a validation loss that is not below that ends with status 1."""
+
     require_below_unigram: bool = False
 
 
@@ -83,16 +89,14 @@ class Rng:
     seed: int = 1234
 
 
-@dataclass(frozen=True)
-class TinySettings:
-    """All of `tiny.yaml` but its `run:` section. `model` goes to `NemotronHConfig`."""
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """What every training is told."""
 
     output_dir: Path
     data_dir: Path
-    model: dict[str, Any]
     train: Train
     checkpoint: Checkpoint
-    dataset: Dataset = field(default_factory=Dataset)
     optimizer: Optimizer = field(default_factory=Optimizer)
     scheduler: Scheduler = field(default_factory=Scheduler)
     logger: Logger = field(default_factory=Logger)
@@ -100,7 +104,6 @@ class TinySettings:
 
     def __post_init__(self) -> None:
         positive = {
-            "dataset.seq_length": self.dataset.seq_length,
             "train.train_iters": self.train.train_iters,
             "train.global_batch_size": self.train.global_batch_size,
             "train.eval_interval": self.train.eval_interval,
@@ -110,7 +113,32 @@ class TinySettings:
             "checkpoint.save_interval": self.checkpoint.save_interval,
             "checkpoint.most_recent_k": self.checkpoint.most_recent_k,
             "logger.log_interval": self.logger.log_interval,
+            **self.also_positive(),
         }
         for name, value in positive.items():
             if value is not None and value < 1:
                 raise SettingsError(f"{name} must be at least 1, not {value}")
+
+    def also_positive(self) -> dict[str, int]:
+        """Further values that must be at least 1, by their keys."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TinySettings(RunSettings):
+    """All of pretraining's `tiny.yaml` but its `run:` section. `model` goes to `NemotronHConfig`."""
+
+    model: dict[str, Any]
+    train: PretrainTrain
+    dataset: Dataset = field(default_factory=Dataset)
+
+    def also_positive(self) -> dict[str, int]:
+        """The length of a window."""
+        return {"dataset.seq_length": self.dataset.seq_length}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SftSettings(RunSettings):
+    """All of fine-tuning's `tiny.yaml` but its `run:` section. `base_dir` is what pretraining wrote."""
+
+    base_dir: Path

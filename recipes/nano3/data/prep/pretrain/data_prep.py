@@ -1,8 +1,13 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
+#   "fsspec==2026.9.0",
+#   "jinja2==3.1.6",
 #   "numpy==2.4.6",
+#   "pandas==3.1.1",
+#   "pyarrow==26.0.1",
 #   "pyyaml==6.0.3",
+#   "ray==2.60.0",
 #   "tokenizers==0.23.3",
 #   "transformers==5.23.0",
 # ]
@@ -13,10 +18,10 @@
 # description = "Turn text into Megatron .bin/.idx files with a blend.json, a tokenizer and a manifest."
 # kind = "data"
 # image = "nvcr.io/nvidia/nemo:25.11.nemotron_3_nano"
-# download = "about 50 MB"
+# download = "about 200 MB"
 #
 # [tool.runspec.run]
-# launch = "direct"
+# launch = "ray"
 #
 # [tool.runspec.config]
 # dir = "./config"
@@ -49,34 +54,31 @@
 #
 # [[tool.runspec.parameters]]
 # name = "workers"
-# description = "Threads that tokenise."
+# description = "The most tasks at a time; by default one for each CPU of the cluster."
+#
+# [[tool.runspec.parameters]]
+# name = "shard_bytes"
+# description = "How much text one task reads, about; what is written does not depend on it."
 # ///
 """Turns text into the dataset that pretraining reads; the same inputs give the same bytes, and a half is never seen."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "_shared"))
 
-from nano3.settings import SettingsError, build, config_argument, read_yaml
+from nano3.settings import build, start
 
 
-def main() -> int:
-    """Read the configuration and prepare the dataset; 2 means that the configuration must be mended."""
-    try:
-        config = read_yaml(config_argument("Prepare pretraining data."))
-        os.environ["RAYON_NUM_THREADS"] = str(config.get("workers", 1))  # read by tokenizers when it is imported
-        from nano3.prepare import PrepareSettings, prepare
+def main(config: dict[str, Any]) -> None:
+    """Prepare the dataset."""
+    from nano3.prepare import PrepareSettings, prepare
 
-        prepare(build(PrepareSettings, config), Path(__file__).resolve().parent)
-    except SettingsError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    prepare(build(PrepareSettings, config), Path(__file__).resolve().parent)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start("Prepare pretraining data.", main))

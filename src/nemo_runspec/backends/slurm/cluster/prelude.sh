@@ -1,7 +1,9 @@
+# What every script that is sent to a login node begins with.
 set +e
 shopt -u failglob; shopt -s nullglob
 export LC_ALL=C SLURM_TIME_FORMAT=%s
 unset CDPATH GREP_OPTIONS ${!SQUEUE_@} ${!SACCT_@} ${!SCANCEL_@} ${!SINFO_@}
+
 # NAME CODE [TEXT [ERRORS]]: ERRORS is what came on an error stream.
 section() {
   local line=$'\n'
@@ -9,6 +11,7 @@ section() {
   [ -z "${3-}" ] || printf '%s\n' "$3"
   [ -z "${4-}" ] || printf '\035%s\n' "${4//$line/$line$'\035'}"
 }
+
 # COMMAND...: leaves in `said` what it writes, and in `errors` what it writes to its error stream; ends as it does. What
 # comes there, from it or from what it leaves running, is never part of an answer, nor in the middle of one.
 hear() {
@@ -22,4 +25,15 @@ hear() {
   head=${both%%$'\n'*} both=${both#*$'\n'}
   said=${both:0:${head#* }} errors+=${both:${head#* }+1}
   return "${head% *}"
+}
+
+# Which Slurm this is, in small letters; nothing where that is not known.
+slurm_name() {
+  local file name= found='s/^[[:space:]]*ClusterName[[:space:]]*=[[:space:]]*"*\([^[:space:]"#]*\).*/\1/Ip'
+  for file in "${SLURM_CONF:-/etc/slurm/slurm.conf}" /run/slurm/conf/slurm.conf; do
+    [ -n "$name" ] || name=$(sed -n "$found" "$file" 2> /dev/null | tail -n 1)
+  done
+  # The file may include others or be on another machine: then the controller is asked.
+  [ -n "$name" ] || name=$(timeout 10 scontrol show config 2> /dev/null < /dev/null | sed -n "$found")
+  printf '%s' "${name,,}"
 }

@@ -14,9 +14,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nemo_runspec.backends.slurm.cluster.answer import FIELD, Section, read_sections, whole
+from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, Section, program, read_sections, whole
 from nemo_runspec.backends.slurm.cluster.job import STATES, SlurmJobRef
-from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
 from nemo_runspec.duration import hours
 from nemo_runspec.records.progress import MetricsEnds
 from nemo_runspec.script.markers import NodeMarker, parse_marker
@@ -141,7 +140,7 @@ def script(*, positions: bool = False) -> str:
         "queue_fields": ",".join(f"{name}:{FIELD}" for name in _QUEUE),
         "account_fields": ",".join(_ACCOUNTS),
     }
-    return "\n".join((PRELUDE, SLURM_NAME, assignments(settings), program("cluster/query.sh")))
+    return "\n".join((PRELUDE, assignments(settings), program("cluster/query.sh")))
 
 
 def key_of(id: str) -> str:

@@ -3,8 +3,8 @@
 A job's directory is made beside its place and gets its name at the end, so that one that is there is complete. Its
 parts, in the order they are written: `code/`, `scripts/` and the batch script, `train.yaml`, `job.yaml`, `bundle/`,
 `secrets.env`, for its owner only, and our programs. Repositories of `${auto_mount:…}` come behind: one commit, no
-history. Code packages and programs lie in a pool beside the jobs, by their digests (`pool.sh`): they are sent where
-they are not there, or not what their names say.
+history. Code packages and programs lie in a pool beside the jobs, by their digests (`stage.sh`): they are sent where
+they are not there, or not what their names say. Whether a job's inputs are there is asked before.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import gzip
 import io
 import os
 import posixpath
+import re
 import shlex
 import subprocess
 import tarfile
@@ -23,19 +24,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nemo_runspec.backends.base import Program
+from nemo_runspec.backends.mounted import outside
 from nemo_runspec.backends.provider import Say
-from nemo_runspec.backends.slurm.cluster.answer import run_script
-from nemo_runspec.backends.slurm.cluster.refusals import unwritable
-from nemo_runspec.backends.slurm.paths import HOME
-from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, program
+from nemo_runspec.backends.slurm.client import connection_of, host_of
+from nemo_runspec.backends.slurm.cluster import PRELUDE, program, run_script
+from nemo_runspec.backends.slurm.cluster.submit import unwritable
+from nemo_runspec.backends.slurm.fields import SlurmTarget
+from nemo_runspec.backends.slurm.values import HOME
 from nemo_runspec.digests import blocks_of
 from nemo_runspec.errors import UserError
+from nemo_runspec.paths import below
 from nemo_runspec.plans.model import AutoMount, BundleFile, Plan
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.programs import text_of
 from nemo_runspec.script.quoting import exports
 from nemo_runspec.spinner import uploading
 from nemo_runspec.transport.base import Data, Host
 
+_SCRIPT = "cluster/stage.sh"
 _ASK_SECONDS = 300.0
 """Long enough for a turn among many commands at once: sshd lets ten sessions share a connection."""
 _UPLOAD_SECONDS = 3600.0
@@ -104,7 +110,7 @@ def probe(host: Host, job_dir: str, digest: str = "", programs: Sequence[Program
     Raises:
         UserError: the answer cannot be read. Unreachable: no answer.
     """
-    script = f"{PRELUDE}{SLURM_NAME}{_names(job_dir, digest, programs)}{program('cluster/probe.sh')}"
+    script = f"{PRELUDE}{_names(job_dir, digest, programs)}{program(_SCRIPT, 'probe')}"
     answer = run_script(host, script, timeout=_ASK_SECONDS)
     if len(answer.row("found")) < 7:
         raise UserError(f"{host.name} does not answer as a login node does: {answer.said or 'it says nothing'}")
@@ -145,18 +151,17 @@ def _staged(host: Host, job_dir: str, files: StagedFiles, there: LoginNode, *, a
     if files.archive is not None and not there.package:
         size = files.archive.stat().st_size
         blocks = uploading(blocks_of(files.archive), "code", size)
-        _require_end(host, job_dir, f"{PRELUDE}{names}size={size}\n{program('cluster/upload.sh')}", blocks)
+        _require_end(host, job_dir, f"{PRELUDE}{names}size={size}\n{program(_SCRIPT, 'receive_package')}", blocks)
     data, unpacked = _squeezed(tar_of(files, programs=not there.programs))
     keeper = _keeper(secret=bool(files.secrets or any(files.secret_files.values())))
     own = f"store={shlex.quote(files.store)} sent={'' if there.programs else 'yes'}\n"
-    script = f"{PRELUDE}{names}{keeper}{own}{unpacked}{program('cluster/stage.sh')}"
+    script = f"{PRELUDE}{names}{keeper}{own}{unpacked}{program(_SCRIPT, 'make_job')}"
     return _require_end(host, job_dir, script, data, may_miss=not again)
 
 
 def _keeper(*, secret: bool) -> str:
-    """Shell variables: what stays on the login node until the job's secrets are gone, '' for a job without any."""
-    keeper = shlex.quote(program("cluster/keeper.sh")) if secret else ""
-    return f"keeper={keeper} pause={_PAUSE:g} rounds={_ROUNDS}\n"
+    """Shell variables: whether something stays on the login node until the job's secrets are gone, and how it looks."""
+    return f"secrets={'yes' if secret else ''} pause={_PAUSE:g} rounds={_ROUNDS}\n"
 
 
 def _squeezed(data: bytes) -> tuple[bytes, str]:
@@ -202,13 +207,13 @@ def _add(
 
 
 def _names(job_dir: str, digest: str, programs: Sequence[Program]) -> str:
-    """The pool's functions, and shell variables: the job's directory, the pool, the package's place in it, programs."""
+    """Shell variables: the job's directory, the pool, the package's place in it, programs."""
     pool = f"{posixpath.dirname(posixpath.dirname(job_dir))}/packages"
     listed = "\n".join(f"{each.digest}  {each.name}" for each in programs)
     return (
         f"job={shlex.quote(job_dir)} pool={shlex.quote(pool)} days={_DAYS_KEPT} programs={shlex.quote(listed)}\n"
         f'job=${{job//{HOME}/"$HOME"}} pool=${{pool//{HOME}/"$HOME"}}\n'
-        f"package={f'$pool/{digest}.tar.gz' if digest else ''}\n{program('cluster/pool.sh')}"
+        f"package={f'$pool/{digest}.tar.gz' if digest else ''}\n"
     )
 
 
@@ -239,7 +244,7 @@ def _send_mounts(host: Host, job_dir: str, mounts: Sequence[AutoMount], say: Say
         with _packed(Path(mount.path)) as blocks:
             settings = f"place={shlex.quote(directory)} last={_LAST}\n"
             data = uploading(blocks, mount.url)
-            done = host.run(settings + program("cluster/mount.sh"), data=data, timeout=_UPLOAD_SECONDS)
+            done = host.run(settings + program(_SCRIPT, "put_mount"), data=data, timeout=_UPLOAD_SECONDS)
         if done.code:
             raise UserError(f"{mount.url} cannot be put there: {done.said}", where=f"{host.name}:{directory}")
 
@@ -266,3 +271,42 @@ def _packed(folder: Path) -> Iterator[Iterator[bytes]]:
             reason = process.stderr.read().decode(errors="replace").strip()
             if process.wait():
                 raise UserError(f"{folder} cannot be packed: {reason}", where=str(folder))
+
+
+_OF_A_NODE = ("/tmp", "/var/tmp", "/dev/shm", "/run")
+"""What every node has of its own: the login node's tells nothing. Nor does it where it lacks a disk altogether."""
+
+_ONLY_THERE = re.compile(r"\$(?:\{\w+\}|\w+)|(?:^|/)\.\.(?=[/ ]|$)")
+"""What only the node can tell: a variable, and where `..` leads from a link."""
+
+
+def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
+    """Each path of the job → whether it is there; None for what only the container's image may hold. One round trip.
+
+    Raises:
+        UserError: the login node does not answer as it should. Unreachable: it does not answer.
+    """
+    cluster_paths = {path: _cluster_path(plan, path) for path in paths}
+    wanted = [path_there for path_there in cluster_paths.values() if path_there is not None]
+    if not wanted:
+        return dict.fromkeys(paths)
+    host = host_of(connection_of(target_of(plan, SlurmTarget)))
+    answer = run_script(
+        host, f"{PRELUDE}\nhome={HOME}\npaths=({shlex.join(wanted)})\n{program(_SCRIPT, 'look_for_inputs')}"
+    )
+    answers = [section.rows[0][0] for section in answer.sections.values() if section.rows]
+    if len(answers) != len(wanted):
+        raise UserError(f"the job's inputs cannot be looked at: {answer.said or 'no answer'}", where=host.name)
+    states = {"there": True, "missing": False}
+    found = dict(zip(wanted, map(states.get, answers), strict=True))
+    return {path: found[path_there] if path_there is not None else None for path, path_there in cluster_paths.items()}
+
+
+def _cluster_path(plan: Plan, path: str) -> str | None:
+    """Where the login node has a path of the job; None where it cannot be said, as on a disk of the nodes' own."""
+    target = target_of(plan, SlurmTarget)
+    path_there = outside(path, target.mounts) if target.container_image else path
+    if not path_there or not path_there.startswith(("/", HOME)) or _ONLY_THERE.search(f"{path} {path_there}"):
+        return None
+    shared = below(path_there, target.remote_job_dir)
+    return path_there if shared or not any(below(path_there, folder) for folder in _OF_A_NODE) else None

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nemo_runspec.backends.slurm.cluster.answer import ANOTHER, Answer, run_script
+from nemo_runspec.backends.slurm.cluster import ANOTHER, PRELUDE, Answer, program, run_script
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED, key_of, questions
-from nemo_runspec.backends.slurm.shell import PRELUDE, SLURM_NAME, STOPPING, program
 from nemo_runspec.errors import UserError
 from nemo_runspec.script.quoting import assignments
 from nemo_runspec.transport.base import Host
@@ -50,16 +49,16 @@ def end_jobs(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
 def _stop(host: Host, jobs: list[SlurmJobRef], by: str, *, hard: bool) -> None:
     if not jobs:
         return
-    script = stopping_script("cluster/stop.sh", by, hard=hard)
+    script = stopping_script("stop_jobs", by, hard=hard)
     answer = run_script(host, script, data=questions(jobs), timeout=60.0 + _PER_JOB * len(jobs))
     for job in jobs:
         require_stopped(host, f"job {job.id}", job.name, answer, key_of(job.id))
 
 
-def stopping_script(name: str, by: str, *, hard: bool) -> str:
+def stopping_script(function: str, by: str, *, hard: bool) -> str:
     """A script that ends what its input names. `hard`: without any grace."""
     settings = {"seconds": str(_SECONDS), "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}
-    return "\n".join((PRELUDE, SLURM_NAME, STOPPING, assignments(settings), program(name)))
+    return "\n".join((PRELUDE, assignments(settings), program("cluster/stop.sh", function)))
 
 
 def require_stopped(host: Host, what: str, name: str, answer: Answer, key: str) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import shlex
 
 from nemo_runspec.backends.base import RenderedFile
+from nemo_runspec.backends.slurm.cluster import program
 from nemo_runspec.backends.slurm.fields import SlurmTarget
-from nemo_runspec.backends.slurm.shell import program
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 

@@ -1,6 +1,6 @@
 """The batch script's supervisor: the process that Slurm signals. It runs the batch script once more, in a shell.
 
-* For the job's own step that shell calls `step.py`, which asks here whether it may begin, and says what it finds.
+* For the job's own step that shell calls `main.py`, which asks here whether it may begin, and says what it finds.
 * Signals that Slurm sends to the batch script (`signal`, always made `B:`; `scancel --batch --signal`) are written to
   `status/gates-<id>-<restarts>/told.N`; the job script on every node hands them to the command alone, once.
 * When the script is over, or Slurm ends the job, the attempt's fate is decided, once (`fate.py`); one line in
@@ -10,10 +10,17 @@
 import os
 import time
 
-from nemo_runspec.backends.slurm.jobside import control
-from nemo_runspec.backends.slurm.jobside.array import end_others, is_last_well, link
-from nemo_runspec.backends.slurm.jobside.controller import Controller, QueueState
-from nemo_runspec.backends.slurm.jobside.fate import AttemptEnd, Attempts, Facts, decide, is_near, is_put_back
+from nemo_runspec.backends.slurm.jobside.fate import (
+    AttemptEnd,
+    Attempts,
+    Controller,
+    Facts,
+    QueueState,
+    decide,
+    is_near,
+    is_put_back,
+)
+from nemo_runspec.backends.slurm.jobside.job import STEP_END, ControlSocket, end_others, is_last_well, link
 from nemo_runspec.jobside import artifacts, processes, registration, secrets, signals
 from nemo_runspec.jobside.exit_status import LASTING, UNREGISTERED
 from nemo_runspec.jobside.records import remove
@@ -22,8 +29,7 @@ MYPY = False
 if MYPY:
     from typing import Dict, List, Optional, Sequence
 
-    from nemo_runspec.backends.slurm.jobside.control import Message
-    from nemo_runspec.backends.slurm.jobside.job import BatchJob
+    from nemo_runspec.backends.slurm.jobside.job import BatchJob, Message
 
 _IDLE = 60.0
 _ENDED_BY_ITSELF = ("done", "cut_short", "cancelled", "slurm")
@@ -45,7 +51,7 @@ class BatchSupervisor:
         self._early = early
         self._controller = Controller(dict(os.environ))
         self._attempts = Attempts(job.status, job.task if job.is_shared else "")
-        self._listener = control.ControlSocket()
+        self._listener = ControlSocket()
         self._state = QueueState()
         self._fate: "Optional[AttemptEnd]" = None
         self._phase = "begin"
@@ -90,7 +96,7 @@ class BatchSupervisor:
         del self._controller.environment[_AGAIN]
         nothing = os.open(os.devnull, os.O_WRONLY)
         theirs = self._listener.theirs.fileno()
-        fds = {2: nothing, control.NUMBER: theirs, _STDERR: 2}
+        fds = {2: nothing, STEP_END: theirs, _STDERR: 2}
         child = processes.start(script, environment, fds, alone=False)
         os.close(nothing)
         self._listener.start()
@@ -207,7 +213,7 @@ class BatchSupervisor:
     def _requeue(self) -> bool:
         """Puts the job back; away from bad nodes where some were found."""
         if self._without:
-            from nemo_runspec.backends.slurm.jobside.without import requeue_without
+            from nemo_runspec.backends.slurm.jobside.fate import requeue_without
 
             return requeue_without(self._job, self._controller, self._without)
         return self._controller.insist("scontrol", "requeue", self._job.id, unless=self._is_back)

@@ -11,7 +11,7 @@ import threading
 import time
 
 from nemo_runspec.backends.slurm.jobside.batch import note, start_record, write_record
-from nemo_runspec.backends.slurm.jobside.controller import Controller
+from nemo_runspec.backends.slurm.jobside.fate import Controller
 from nemo_runspec.backends.slurm.jobside.findings import Findings
 from nemo_runspec.jobside import processes
 from nemo_runspec.jobside.records import Folder

@@ -36,7 +36,7 @@ nemotron_tell() { # NAME: for the command, on every node
   while [ -e "$nemotron_gates/told.$number" ]; do number=$((number + 1)); done
   printf %s "$1" > "$nemotron_gates/.told" && mv "$nemotron_gates/.told" "$nemotron_gates/told.$number"
 }
-srun() { # WORD...: as step.py and array.py have those of the job's own step
+srun() { # WORD...: as main.py and job.py have those of the job's own step
   local root=${!#} word words=() code=0
   case $root in */"$nemotron_script") ;; *) command srun "$@" || return "$?" && return ;; esac
   root=${root%"/$nemotron_script"} nemotron_phase=step TORCHX_MAX_RETRIES=0

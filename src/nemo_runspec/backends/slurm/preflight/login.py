@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from nemo_runspec.backends.machine import enough
 from nemo_runspec.backends.registry_check import registry_check
-from nemo_runspec.backends.slurm.causes import NO_CONTAINER
-from nemo_runspec.backends.slurm.cluster.answer import Answer, whole
-from nemo_runspec.backends.slurm.preflight.login_node import NEEDED, SLURM, LoginRequest
+from nemo_runspec.backends.slurm.cluster import Answer, whole
+from nemo_runspec.backends.slurm.diagnose import NO_CONTAINER
+from nemo_runspec.backends.slurm.preflight import NEEDED, SLURM, LoginRequest
 from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, stopped_at, warning
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.transport.base import Host

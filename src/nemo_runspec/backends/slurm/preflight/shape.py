@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nemo_runspec.backends.slurm.cluster.answer import Answer, Section, whole
-from nemo_runspec.backends.slurm.cluster.refusals import explained
+from nemo_runspec.backends.slurm.cluster import Answer, Section, whole
+from nemo_runspec.backends.slurm.cluster.submit import explained
+from nemo_runspec.backends.slurm.preflight import Draft, LoginRequest
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
-from nemo_runspec.backends.slurm.preflight.login_node import Draft, LoginRequest
-from nemo_runspec.backends.slurm.shape import gpus_in
+from nemo_runspec.backends.slurm.values import gpus_in
 from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError

@@ -1,0 +1,76 @@
+"""The folder of a prepared dataset: its manifest comes last, and what is not whole yet lies in one folder below it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nano3.files import PARTIAL, sha256_of, write_text_atomic
+from nano3.shards import Result
+
+MANIFEST = "manifest.json"
+
+
+def is_whole(output: Path, fingerprint: str) -> bool:
+    """Whether a dataset of this fingerprint is there, with all of its files as they were."""
+    try:
+        manifest = json.loads((output / MANIFEST).read_text(encoding="utf-8"))
+        return manifest["fingerprint"] == fingerprint and all(
+            (output / name).stat().st_size == entry["bytes"] and sha256_of(output / name) == entry["sha256"]
+            for name, entry in manifest["files"].items()
+        )
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def partial_folder(output: Path, name: str) -> Path:
+    """The folder in which the dataset comes to be; those of other inputs and settings are cleared away."""
+    output.mkdir(parents=True, exist_ok=True)
+    partial = output / f"{PARTIAL}{name}"
+    for stale in output.glob(f"{PARTIAL}data-*"):
+        if stale != partial:
+            shutil.rmtree(stale, ignore_errors=True)
+    partial.mkdir(exist_ok=True)
+    return partial
+
+
+def fresh(folder: Path) -> Path:
+    """The folder, empty."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
+def publish(built: Path, output: Path, manifest: dict[str, Any]) -> None:
+    """Move the files of a folder into place, and the manifest, which names them all, after them."""
+    names = sorted(str(path.relative_to(built)) for path in built.rglob("*") if path.is_file())
+    manifest["files"] = {
+        name: {"bytes": (built / name).stat().st_size, "sha256": sha256_of(built / name)} for name in names
+    }
+    (output / MANIFEST).unlink(missing_ok=True)
+    for name in names:
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        (built / name).replace(output / name)
+    write_text_atomic(output / MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+
+
+def tell_rows(results: Sequence[Result], kept: int, dropped: Counter[str] | None = None) -> dict[str, int]:
+    """Say how many rows were read, kept and dropped, and why; the reasons with their numbers.
+
+    Args:
+        kept: how many are in the dataset. `dropped`: those that were dropped after their shard was made.
+
+    Raises:
+        RuntimeError: a row was lost, or is there twice.
+    """
+    rows = sum(result["rows"] for result in results)
+    reasons = sum((Counter(result["dropped"]) for result in results), Counter(dropped or {}))
+    if rows != kept + reasons.total():
+        raise RuntimeError(f"{rows} rows were read, {kept} were kept and {reasons.total()} were not")
+    words = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    print(f"{rows} rows: {kept} kept, {reasons.total()} dropped{f' ({words})' if words else ''}")
+    return dict(sorted(reasons.items()))

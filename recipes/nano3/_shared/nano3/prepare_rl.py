@@ -1,0 +1,67 @@
+"""Prepares prompts with answers that a reward can be computed from, in the rows that NeMo-RL's datasets read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nano3.dataset_folder import fresh, tell_rows
+from nano3.prepare_rl_shard import choose
+from nano3.rows import SPLITS, prepare_rows, run
+from nano3.settings import SettingsError
+from nano3.shards import Shard, folder_of
+
+
+@dataclass(frozen=True)
+class RlSettings:
+    """All that the preparation of prompts can be told."""
+
+    output_dir: Path
+    paths: list[str]
+    max_characters: int = 16_000
+    valid: float = 0.01
+    seed: int = 1234
+    workers: int | None = None
+    shard_bytes: int = 16_000_000
+
+
+def prepare(settings: RlSettings, recipe_folder: Path) -> None:
+    """Write the dataset into `settings.output_dir`, or say that it is already there."""
+
+    def build(shards: list[Shard], partial: Path) -> tuple[Path, dict[str, Any]]:
+        job = {"max_characters": settings.max_characters, "seed": settings.seed, "valid": settings.valid}
+        results = run(settings, shards, choose, job, partial)
+        built, counts, twice = fresh(partial / "whole"), dict.fromkeys(SPLITS, 0), Counter[str]()
+        for split in SPLITS:
+            parts = [folder_of(shard, partial / "shards") / f"{split}.jsonl" for shard in shards]
+            with (built / f"{split}.jsonl").open("w", encoding="utf-8") as stream:
+                for line in _once(parts, twice):
+                    stream.write(line)
+                    counts[split] += 1
+            if not counts[split]:
+                (built / f"{split}.jsonl").unlink()
+            print(f"{split}: {counts[split]} rows")
+        if not counts["train"]:
+            raise SettingsError("no row is left for training")
+        return built, {"form": "prompt", "splits": counts, "dropped": tell_rows(results, sum(counts.values()), twice)}
+
+    prepare_rows(settings, recipe_folder, [], build)
+
+
+def _once(parts: list[Path], twice: Counter[str]) -> Iterator[str]:
+    """The lines of some files, of each prompt the first one; equal prompts are in one split."""
+    seen: set[bytes] = set()
+    for part in parts:
+        with part.open(encoding="utf-8") as lines:
+            for line in lines:
+                key = hashlib.sha256(json.loads(line)["input"].encode()).digest()[:16]
+                if key in seen:
+                    twice["twice"] += 1
+                    continue
+                seen.add(key)
+                yield line

@@ -1,0 +1,63 @@
+"""Turns one shard of text into tokens, per split: what a task of the data preparation for pretraining does."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from nano3.blend import SPLITS
+from nano3.corpus import split_of, texts_of
+from nano3.indexed_parts import PartWriter
+from nano3.shards import Result, Shard
+
+BATCH_DOCUMENTS = 1000
+BATCH_CHARACTERS = 1 << 22
+
+
+def tokenize(job: dict[str, Any], shard: Shard, folder: Path) -> Result:
+    """Write a part per split (`indexed_parts`), and say how many rows, documents and tokens there were."""
+    tokenizer, eos = _tokenizer(job["tokenizer"]), job["eos_token_id"]
+    rows = empty = 0
+    with ExitStack() as stack:
+        parts = {split: stack.enter_context(PartWriter(folder / split, job["type_code"])) for split in SPLITS}
+        for batch in _batches(text for piece in shard.pieces for text in texts_of(piece, *job["rows"][shard.group])):
+            texts = [text for text in batch if text]
+            rows, empty = rows + len(batch), empty + len(batch) - len(texts)
+            made: dict[str, list[list[int]]] = {split: [] for split in SPLITS}
+            for text, encoding in zip(texts, tokenizer.encode_batch_fast(texts, add_special_tokens=False), strict=True):
+                ids = encoding.ids
+                ids.append(eos)
+                made[split_of(text, *job["shares"])].append(ids)
+            for split, documents in made.items():
+                parts[split].append(documents)
+    return {
+        "rows": rows,
+        "dropped": {"empty": empty} if empty else {},
+        "documents": {split: part.documents for split, part in parts.items()},
+        "tokens": {split: part.tokens for split, part in parts.items()},
+    }
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Up to so many texts, and no more characters than one text brings above the limit."""
+    iterator = iter(texts)
+    while batch := list(itertools.islice(iterator, 1)):
+        characters = len(batch[0])
+        while len(batch) < BATCH_DOCUMENTS and characters < BATCH_CHARACTERS:
+            if (text := next(iterator, None)) is None:
+                break
+            batch.append(text)
+            characters += len(text)
+        yield batch
+
+
+@functools.lru_cache(maxsize=1)
+def _tokenizer(path: str) -> Tokenizer:
+    """Loaded once in a process, which makes many shards."""
+    return Tokenizer.from_file(path)

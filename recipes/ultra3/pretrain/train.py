@@ -1,0 +1,37 @@
+# /// script
+# [tool.runspec]
+# schema = "1"
+# name = "ultra3/pretrain"
+# description = "Pretrain Nemotron 3 Ultra with Megatron-Bridge."
+# kind = "train"
+# uses = "nano3/pretrain"
+# image = "nvcr.io/nvidia/nemo:26.08"
+#
+# [tool.runspec.config]
+# dir = "./config"
+# default = "default"
+#
+# [tool.runspec.resources]
+# nodes = 96
+# gpus_per_node = 8
+#
+# [[tool.runspec.consumes]]
+# name = "data"
+# type = "pretrain_blend"
+# description = "What ultra3/data/prep/pretrain wrote."
+# required = true
+# recipe = "ultra3/data/prep/pretrain"
+#
+# [[tool.runspec.produces]]
+# name = "model"
+# type = "model"
+# description = "Checkpoints and metrics.jsonl."
+# ///
+"""Runs the script of `nano3/pretrain` on this family's configuration."""
+
+import runpy
+from pathlib import Path
+
+RECIPES = Path(__file__).resolve().parents[2]
+
+runpy.run_path(str(RECIPES / "nano3/pretrain" / "train.py"), run_name="__main__")

@@ -1,0 +1,57 @@
+"""The command of a recipe of kind `pipe`: its configs are pipelines, whose steps are other recipes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nemo_runspec.catalog import Recipe
+from nemotron.cli.bare import with_profile
+from nemotron.cli.click import Context, TyperArgument
+from nemotron.cli.command import OneCommand
+from nemotron.cli.commands.build import SETTINGS
+from nemotron.cli.commands.pipe import OPTIONS, check_full, stretch
+from nemotron.cli.options import option_parameters, read_invocation
+from nemotron.cli.text import literal
+
+
+class PipeCommand(OneCommand):
+    """`nemotron <family> <pipe>`."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        overrides = TyperArgument(
+            param_decls=["overrides"],
+            nargs=-1,
+            type=str,
+            required=False,
+            metavar="[KEY=VALUE]...",
+            help="KEY=VALUE is for every step, STEP:KEY=VALUE for one.",
+        )
+        super().__init__(
+            recipe.path.rsplit("/", 1)[-1],
+            params=[*option_parameters(OPTIONS), *stretch(complete=None), overrides],
+            help=literal(recipe.spec.description or recipe.path),
+            rich_help_panel="Recipes",
+            context_settings=dict(SETTINGS),
+        )
+        self.recipe = recipe
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """As Click's, with the profile that the environment names."""
+        return super().parse_args(ctx, args if ctx.resilient_parsing else with_profile(args))
+
+    def format_help(self, ctx: Context, formatter: Any) -> None:
+        """Typer's own help, then its configs and the steps of each."""
+        super().format_help(ctx, formatter)
+        from nemotron.cli.recipe_help import print_pipe_help
+
+        print_pipe_help(self.recipe, ctx.command_path)
+
+    def invoke(self, ctx: Context) -> int:
+        """Runs the pipeline; the return value is the exit code."""
+        from nemotron.cli.pipelines import pipe_recipe
+
+        values = dict(ctx.params)
+        start, end = values.pop("from"), values.pop("to")
+        invocation = read_invocation(values, (), self.recipe.configs)
+        check_full(invocation)
+        return pipe_recipe(self.recipe, invocation, start, end)

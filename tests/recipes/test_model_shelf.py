@@ -1,0 +1,203 @@
+"""The model shelf: super3 and ultra3 stand beside nano3 in their production shapes, on code that nano3 and steps have.
+
+Every target and key of Megatron-Bridge is held against its published wheels, which are read and never imported. The
+model of these recipes is made from a Hugging Face configuration: its class is what the wheel's own bridge returns.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import REPOSITORY
+
+from nemo_runspec.catalog import find_recipe, find_recipes
+from nemo_runspec.packaging.bundle import make_bundle
+
+from .conftest import _environment, _uv
+from .test_pretrain_megatron import CONTAINER, Sources, _unknown
+
+RECIPES = REPOSITORY / "recipes"
+sys.path.insert(0, str(RECIPES / "steps" / "_shared"))
+
+from nemo_steps import bridge_data  # noqa: E402
+
+OURS = {"recipe", "output_dir", "data_dir", "data", "base", "run"}
+SUPER = "nvcr.io/nvidia/nemo:26.02.nemotron_3_super"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A recipe of the shelf: how many nodes and GPUs, the image (None: that of what it uses), and what it uses."""
+
+    path: str
+    nodes: int
+    gpus: int
+    image: str | None
+    uses: str
+
+
+SHELF = [
+    Stage("super3/data/prep/pretrain", 1, 0, None, "nano3/data/prep/pretrain"),
+    Stage("super3/data/prep/sft", 1, 0, None, "steps/data_prep/sft_packing"),
+    Stage("super3/data/prep/rl", 1, 0, None, "steps/data_prep/rl_prep"),
+    Stage("super3/pretrain", 4, 8, SUPER, "nano3/pretrain"),
+    Stage("super3/sft", 4, 8, SUPER, "steps/sft/megatron_bridge"),
+    Stage("super3/eval", 1, 8, None, "steps/eval/model_eval"),
+    Stage("ultra3/data/prep/pretrain", 1, 0, None, "nano3/data/prep/pretrain"),
+    Stage("ultra3/data/prep/sft", 1, 0, None, "steps/data_prep/sft_packing"),
+    Stage("ultra3/pretrain", 96, 8, "nvcr.io/nvidia/nemo:26.08", "nano3/pretrain"),
+]
+
+BRIDGE = {
+    "super3": ("megatron-bridge==0.4.2", "megatron-core==0.17.1", "MambaModelProvider"),
+    "ultra3": ("megatron-bridge==0.6.2", "megatron-core==0.19.2", "HybridModelProvider"),
+}
+"""Family → the wheels that have its recipe, and what `NemotronHBridge.provider_bridge` returns there."""
+
+
+def config_of(path: str) -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load((RECIPES / path / "config" / "default.yaml").read_text(encoding="utf-8"))
+    return read
+
+
+def test_the_catalog_has_them_all():
+    found = {recipe.path for recipe in find_recipes([RECIPES]) if recipe.family in BRIDGE}
+    assert found == {stage.path for stage in SHELF} | {"super3/pipe"}
+
+
+def test_the_pipe_of_super_plans_on_a_cluster_and_hands_on(nemotron):
+    given = ("data:run.data.path=/lustre/chats", "sft:run.base.path=/lustre/base")
+    image = "eval:run.env.container_image=example.com/image:1"
+    steps = nemotron("super3", "pipe", "--run", "my-cluster", *given, image, "--dry-run", "--json").json["steps"]
+    recipes = ["super3/data/prep/sft", "super3/sft", "steps/convert/megatron_to_hf", "super3/eval"]
+    assert [each["plan"]["recipe"]["path"] for each in steps] == recipes
+
+
+@pytest.mark.parametrize("stage", SHELF, ids=lambda stage: stage.path)
+def test_a_default_config_plans_on_a_cluster(nemotron, stage):
+    asked = [name for name, value in config_of(stage.path)["run"].items() if value == {"path": "???"}]
+    more = [f"run.{name}.path=/lustre/{name}" for name in asked]
+    if find_recipe(stage.path, [RECIPES]).spec.image is None:
+        more.append("run.env.container_image=example.com/image:1")
+    words = [*stage.path.split("/"), "--run", "my-cluster", f"run.env.nodes={stage.nodes}", *more]
+    plan = nemotron(*words, f"run.env.gpus_per_node={stage.gpus}", "--dry-run", "--json").json["plan"]
+    assert (plan["resources"]["nodes"], plan["resources"]["gpus_per_node"]) == (stage.nodes, stage.gpus)
+
+
+@pytest.mark.parametrize("stage", SHELF, ids=lambda stage: stage.path)
+def test_a_stage_says_its_shape_and_image_and_travels_with_what_it_uses(stage):
+    recipe, used = find_recipe(stage.path, [RECIPES]), find_recipe(stage.uses, [RECIPES])
+    spec = recipe.spec
+    assert (spec.nodes, spec.gpus_per_node, spec.uses) == (stage.nodes, stage.gpus, stage.uses)
+    assert spec.image == (stage.image or used.spec.image)
+    assert (spec.launch, spec.dependencies) == (used.spec.launch, used.spec.dependencies)
+    env = config_of(stage.path)["run"]["env"]
+    assert (env["nodes"], env["gpus_per_node"]) == (stage.nodes, stage.gpus)
+    files = {Path(file.path).relative_to("recipes") for file in make_bundle(recipe).files}
+    assert {used.script.relative_to(RECIPES), recipe.script.relative_to(RECIPES)} <= files
+    assert any(file.parts[:2] == (used.family, "_shared") for file in files)
+
+
+@pytest.mark.parametrize("stage", SHELF, ids=lambda stage: stage.path)
+def test_its_script_runs_the_one_that_it_uses(stage, monkeypatch):
+    ran: list[str] = []
+    monkeypatch.setattr(runpy, "run_path", lambda path, run_name: ran.append(path))
+    script = find_recipe(stage.path, [RECIPES]).script
+    exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), {"__file__": str(script)})
+    assert ran == [str(find_recipe(stage.uses, [RECIPES]).script)]
+
+
+def test_nothing_is_of_one_person_or_of_one_company():
+    for family in BRIDGE:
+        for file in (RECIPES / family).rglob("*"):
+            text = file.read_text(encoding="utf-8") if file.is_file() and file.suffix != ".pyc" else ""
+            assert not re.search(r"nvidian|/home/|/lustre|gitlab|\.rc\d", text), file
+
+
+@pytest.fixture(scope="module")
+def wheels():
+    """The wheels of a family, unpacked side by side."""
+
+    def install(folder: Path, wanted: list[str]) -> None:
+        any_python = ("--python-version", "3.12", "--only-binary", ":all:", "--no-deps")
+        _uv("pip", "install", *any_python, "--target", str(folder), *wanted)
+
+    def unpack(family: str) -> Sources:
+        return Sources(_environment("megatron", list(BRIDGE[family][:2]), install))
+
+    return unpack
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [stage.path for stage in SHELF if stage.gpus and "eval" not in stage.path])
+def test_every_target_and_key_is_in_the_published_wheel(wheels, path):
+    family = path.split("/")[0]
+    sources, config = wheels(family), config_of(path)
+    recipe = sources.find(config["recipe"]["_target_"])
+    assert recipe and isinstance(recipe.node, ast.FunctionDef)
+    assert not recipe.node.args.args
+    bridge = sources.find("megatron.bridge.models.nemotronh.nemotron_h_bridge.NemotronHBridge")
+    assert bridge
+    (made,) = [node for node in ast.walk(bridge.node) if getattr(node, "name", "") == "provider_bridge"]
+    assert isinstance(made, ast.FunctionDef)
+    assert made.returns
+    assert ast.unparse(made.returns) == BRIDGE[family][2]
+    provider, container = sources.first_class(made.returns, bridge.module), sources.find(CONTAINER)
+    assert provider
+    assert container
+    sections = {key: value for key, value in config.items() if key not in OURS}
+    assert list(_unknown(sources, container, sections, "", {"model": provider})) == []
+    wrong = {**sections, "train": {**sections["train"], "train_itres": 1}, "model": {**sections["model"], "tp": 1}}
+    assert list(_unknown(sources, container, wrong, "", {"model": provider})) == ["model.tp", "train.train_itres"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("family", "glue"),
+    [
+        ("super3", "nano3/_shared/nano3/bridge.py"),
+        ("ultra3", "nano3/_shared/nano3/bridge.py"),
+        ("super3", "steps/_shared/nemo_steps/bridge.py"),
+        ("super3", "steps/_shared/nemo_steps/bridge_data.py"),
+    ],
+)
+def test_what_the_scripts_import_is_in_the_published_wheel(wheels, family, glue):
+    tree = ast.parse((RECIPES / glue).read_text(encoding="utf-8"))
+    names = [
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("megatron.")
+        for alias in node.names
+    ]
+    assert names
+    assert [name for name in names if wheels(family).find(name) is None] == []
+
+
+@pytest.mark.slow
+def test_packed_rows_are_given_as_each_version_reads_them(wheels, megatron):
+    """0.3 looks for NumPy files, 0.4 for Parquet with our columns; the module tells which it is."""
+    reader, builder = (
+        bridge_data.PARQUET_READER.replace(".", "/"),
+        "megatron/bridge/data/builders/finetuning_dataset.py",
+    )
+    for root, names in ((megatron, "training_{self.packed_sequence_size}.npy"),
+                        (wheels("super3").root, "training_{self.packed_sequence_size}.idx.parquet")):  # fmt: skip
+        assert names in (root / builder).read_text(encoding="utf-8")
+        assert (root / f"{reader}.py").is_file() == names.endswith("parquet")
+    said = (wheels("super3").root / f"{reader}.py").read_text(encoding="utf-8")
+    assert 'REQUIRED_COLUMNS = {"input_ids", "seq_start_id", "loss_mask"}' in said
+
+
+def test_packed_rows_are_linked_where_they_are_looked_for(tmp_path):
+    (tmp_path / "train.parquet").write_bytes(b"rows")
+    bridge_data.give_parquet(tmp_path, tmp_path / "out", 8, ["train"])
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"8_metadata.jsonl", "training_8.idx.parquet"}
+    assert (tmp_path / "out" / "training_8.idx.parquet").samefile(tmp_path / "train.parquet")

@@ -24,7 +24,11 @@ WAITS = """
 import os, time
 print(os.getpid(), flush=True)
 while not os.path.exists("go"): time.sleep(0.05)
-print("done")
+print("done", flush=True)
+"""
+AFTER_BOTH = """
+open("said" + os.environ["RANK"], "w").close()
+while not (os.path.exists("said0") and os.path.exists("said1")): time.sleep(0.05)
 """
 FILLS = """
 import os
@@ -104,8 +108,8 @@ def test_a_job_whose_directory_vanishes_in_its_setup_says_so(tmp_path: Path):
 
 @pytest.mark.slow
 def test_under_torchrun_it_ends_as_the_launcher(tmp_path: Path, torch_bin: Path):
-    """No rank can say how it has ended."""
-    plan = plan_for(tmp_path, WAITS + "\nraise SystemExit(3)", launch="torchrun", processes=2)
+    """No rank can say how it has ended. None ends before both have spoken: torchrun ends the others then."""
+    plan = plan_for(tmp_path, WAITS + AFTER_BOTH + "raise SystemExit(3)", launch="torchrun", processes=2)
     process = start_script(lay_out(plan), tmp_path, PATH=f"{torch_bin}:{os.environ['PATH']}")
     lines = [line_of(process.stdout)]
     while sum(line.startswith("[rank") for line in lines) < 2:

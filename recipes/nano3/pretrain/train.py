@@ -13,7 +13,7 @@
 # [tool.runspec]
 # schema = "1"
 # name = "nano3/pretrain"
-# description = "Pretrain Nemotron 3 Nano: at full size with Megatron-Bridge, or tiny on two processor cores."
+# description = "Pretrain Nemotron 3 Nano: at full size with Megatron-Bridge, small, or tiny on two processor cores."
 # kind = "train"
 # image = "nvcr.io/nvidia/nemo:25.11.nemotron_3_nano"
 # download = "about 270 MB with the CPU build of torch; several GB with the CUDA build"

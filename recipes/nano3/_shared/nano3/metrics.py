@@ -44,9 +44,10 @@ class Progress:
         self._is_terminal = stream.isatty()
         self._is_drawn = False
 
-    def show(self, step: int, loss: float, tokens_per_second: float) -> None:
+    def show(self, step: int, loss: float, tokens_per_second: float, mfu: float | None = None) -> None:
         """Show a training step."""
         text = f"step {step}/{self.total_steps}  loss {loss:.4f}  {tokens_per_second:,.0f} tokens/s"
+        text += f"  {mfu:.1%} MFU" if mfu is not None else ""
         if not self._is_terminal:
             self.say(text)
             return

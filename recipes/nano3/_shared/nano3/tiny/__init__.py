@@ -1,1 +1,1 @@
-"""The tiny path: the same architecture in Hugging Face transformers, small enough for two processor cores."""
+"""The same architecture in Hugging Face transformers: `tiny` for two processor cores, `small` for some GPUs."""

@@ -42,9 +42,10 @@ def make_batch(conversations: Sequence[Conversation]) -> Batch:
 
 def answer_loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
     """The sum of the cross-entropy, in nats, of every token that counts."""
-    logits = model(input_ids=batch.ids, use_cache=False).logits
+    device = next(model.parameters()).device
+    logits = model(input_ids=batch.ids.to(device), use_cache=False).logits.float()
     return torch.nn.functional.cross_entropy(
-        logits.flatten(0, 1), batch.labels.flatten(), ignore_index=NOT_COUNTED, reduction="sum"
+        logits.flatten(0, 1), batch.labels.flatten().to(device), ignore_index=NOT_COUNTED, reduction="sum"
     )
 
 

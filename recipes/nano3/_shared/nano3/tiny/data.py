@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,15 @@ from nano3.settings import SettingsError
 
 from .ranks import Ranks
 
+Tokens = npt.NDArray[np.integer]
+
 
 @dataclass(frozen=True)
 class Corpus:
-    """A prepared dataset, with all its tokens in memory: the tiny path is for small ones."""
+    """A prepared dataset. Where a split is one file its tokens are mapped into memory, else all of them are read."""
 
-    train: npt.NDArray[np.int64]
-    valid: npt.NDArray[np.int64]
+    train: Tokens
+    valid: Tokens
     vocabulary_size: int
     eos_token_id: int
     unigram_entropy: float
@@ -53,7 +56,7 @@ def read_corpus(folder: Path) -> Corpus:
 
 
 def training_batch(
-    tokens: npt.NDArray[np.int64], step: int, seed: int, batch_size: int, length: int, ranks: Ranks
+    tokens: Tokens, step: int, seed: int, batch_size: int, length: int, ranks: Ranks
 ) -> tuple[torch.Tensor, float]:
     """This process's rows of the batch of `step`, counted from 0, each of `length + 1` tokens; and their share of it.
 
@@ -64,11 +67,11 @@ def training_batch(
     first = step * batch_size
     mine = range(first + ranks.rank, first + batch_size, ranks.world_size)
     rows = [_window(tokens, divmod(number, per_epoch), per_epoch, seed, length) for number in mine or (first,)]
-    return torch.from_numpy(np.stack(rows)), len(mine) / batch_size
+    return torch.from_numpy(np.stack(rows).astype(np.int64)), len(mine) / batch_size
 
 
 def validation_batches(
-    tokens: npt.NDArray[np.int64], batch_size: int, length: int, limit: int | None, ranks: Ranks
+    tokens: Tokens, batch_size: int, length: int, limit: int | None, ranks: Ranks
 ) -> Iterator[torch.Tensor]:
     """This process's share of the validation text: windows side by side, the rest at the end left out."""
     count = (len(tokens) - 1) // length
@@ -78,7 +81,7 @@ def validation_batches(
     local = max(1, batch_size // ranks.world_size)
     for start in range(0, len(mine), local):
         rows = [tokens[number * length : number * length + length + 1] for number in mine[start : start + local]]
-        yield torch.from_numpy(np.stack(rows))
+        yield torch.from_numpy(np.stack(rows).astype(np.int64))
 
 
 def check_length(corpus: Corpus, length: int) -> None:
@@ -88,16 +91,20 @@ def check_length(corpus: Corpus, length: int) -> None:
             raise SettingsError(f"the {name} split has {len(tokens)} tokens, too few for dataset.seq_length={length}")
 
 
-def _stream(blend: Blend) -> npt.NDArray[np.int64]:
+def _stream(blend: Blend) -> Tokens:
     parts = [IndexedReader(prefix).tokens for _, prefix in blend]
-    return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=np.uint16), *parts])
 
 
-def _window(
-    tokens: npt.NDArray[np.int64], place: tuple[int, int], per_epoch: int, seed: int, length: int
-) -> npt.NDArray[np.int64]:
+def _window(tokens: Tokens, place: tuple[int, int], per_epoch: int, seed: int, length: int) -> Tokens:
     epoch, number = place
-    chance = np.random.default_rng([seed, epoch])
-    shift = int(chance.integers(length))  # every epoch cuts the stream elsewhere
-    start = shift + int(chance.permutation(per_epoch)[number]) * length
+    shift, order = _order(seed, epoch, per_epoch, length)
+    start = shift + int(order[number]) * length
     return tokens[start : start + length + 1]
+
+
+@lru_cache(maxsize=2)  # a batch may reach into the next epoch
+def _order(seed: int, epoch: int, per_epoch: int, length: int) -> tuple[int, npt.NDArray[np.int64]]:
+    """Where an epoch cuts the stream, each one elsewhere, and in which order it takes the windows."""
+    chance = np.random.default_rng([seed, epoch])
+    return int(chance.integers(length)), chance.permutation(per_epoch)

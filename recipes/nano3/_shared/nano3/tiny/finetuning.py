@@ -47,6 +47,11 @@ class FineTuning:
         return self.settings.train.global_batch_size * sum(len(each.ids) for each in self.train) / len(self.train)
 
     @property
+    def tokens_per_sequence(self) -> float:
+        """Those of a conversation of mean length."""
+        return self.tokens_per_step / self.settings.train.global_batch_size
+
+    @property
     def export_files(self) -> Sequence[Path]:
         """The tokenizer of the conversations, with their chat template."""
         return sorted(self.tokenizer.iterdir())

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from torch.nn.parallel import DistributedDataParallel
 from transformers import NemotronHForCausalLM
 
 from nano3.metrics import MetricsLog, Progress
 from nano3.settings import SettingsError
 
-from . import checkpoint, ranks
+from . import checkpoint, ranks, sharding
 from .export import export
+from .flops import Gauge
 from .model import learning_rate, make_optimizer
 from .settings import RunSettings
 from .task import Task
@@ -35,7 +35,7 @@ def train(settings: Settings, make_task: Callable[[Settings], Task]) -> int:
         together.wait()  # gloo ends a process whose peer has left while it still talks to it
         return status
     finally:
-        ranks.leave(together)
+        ranks.leave()
 
 
 @dataclass
@@ -51,12 +51,13 @@ class Trainer:
 
     def __post_init__(self) -> None:
         train = self.settings.train
-        self.model: NemotronHForCausalLM = self.task.make_model()
+        self.model: NemotronHForCausalLM = self.task.make_model().to(self.ranks.device)
+        self.gauge = Gauge.of(self.model, self.task.tokens_per_sequence, self.settings.logger, self.ranks)
+        self.trained = sharding.spread(self.model, train, self.ranks)
         self.optimizer = make_optimizer(self.model, self.settings.optimizer)
         self.progress = Progress(train.train_iters)
         self.metrics = MetricsLog(self.settings.output_dir)
         self._resume()
-        self.trained: torch.nn.Module = DistributedDataParallel(self.model) if self.ranks.world_size > 1 else self.model
 
     def run(self) -> int:
         """Train until the last step, the next exit interval or SIGTERM."""
@@ -81,7 +82,7 @@ class Trainer:
                 measured_at, measured_from = time.monotonic(), self.step
             if self._is_due(self.settings.checkpoint.save_interval):
                 self._save()
-                saved = self.step
+                saved, measured_at, measured_from = self.step, time.monotonic(), self.step
             if train.exit_interval and self.step % train.exit_interval == 0:
                 break
         if saved != self.step:
@@ -92,12 +93,14 @@ class Trainer:
         return self.step % interval == 0 or self.step == self.settings.train.train_iters
 
     def _introduce(self) -> None:
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        parameters, where = sum(parameter.numel() for parameter in self.model.parameters()), self.ranks.device.type
         self._say(
             f"{parameters:,} parameters, layers {self.model.config.hybrid_override_pattern}, "
-            f"{self.ranks.world_size} process(es) with {torch.get_num_threads()} thread(s), "
+            f"{self.ranks.world_size} process(es) on {where} with {torch.get_num_threads()} thread(s), "
             f"{self.task.described}"
         )
+        if self.settings.logger.mfu:
+            self._say(self.gauge.described)
 
     def _train_step(self) -> tuple[float, float, bool]:
         """One step; returns the loss over all processes, the gradient's norm and whether any process must stop."""
@@ -106,10 +109,13 @@ class Trainer:
             group["lr"] = learning_rate(self.step, settings)
         self.trained.train()
         # DistributedDataParallel takes the mean of the gradients, whatever each process has had to do.
-        loss = self.task.training_loss(self.trained, self.step, self.ranks) * self.ranks.world_size
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.optimizer.clip_grad)
-        total, stops = self.ranks.sum([loss.item(), float(self._is_stopping)])
+        local = 0.0
+        for part in self.ranks.parts(settings.train.accumulate):
+            loss = self.task.training_loss(self.trained, self.step, part) * self.ranks.world_size
+            loss.backward()  # type: ignore[no-untyped-call]
+            local += loss.item()
+        norm = sharding.whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.optimizer.clip_grad))
+        total, stops = self.ranks.sum([local, float(self._is_stopping)])
         mean = total / self.ranks.world_size
         if not math.isfinite(mean):
             raise FloatingPointError(f"the loss of step {self.step + 1} is {mean}")
@@ -122,9 +128,10 @@ class Trainer:
     def _validate(self) -> float:
         self.model.eval()
         loss_sum, tokens = 0.0, 0
-        for batch_loss, batch_tokens in self.task.validation_losses(self.model, self.ranks):
-            loss_sum += batch_loss
-            tokens += batch_tokens
+        with sharding.gathered(self.model):
+            for batch_loss, batch_tokens in self.task.validation_losses(self.model, self.ranks):
+                loss_sum += batch_loss
+                tokens += batch_tokens
         loss_sum, token_sum = self.ranks.sum([loss_sum, float(tokens)])
         loss = loss_sum / token_sum
         self._record({"step": self.step, "val_loss": loss})
@@ -141,19 +148,22 @@ class Trainer:
             "grad_norm": grad_norm,
             "tokens_per_second": round(tokens * steps_per_second, 1),
         }
+        if (mfu := self.gauge.mfu(tokens * steps_per_second)) is not None:
+            record["mfu"] = mfu
         self._record(record)
         if self.ranks.is_first:
-            self.progress.show(self.step, loss, tokens * steps_per_second)
+            self.progress.show(self.step, loss, tokens * steps_per_second, mfu)
 
     def _finish(self) -> int:
         """Validate, plot, export, and say how the loss lies to what it is held against."""
         loss, output = self._validate(), self.settings.output_dir
+        weights, _ = sharding.state_of(self.model, self.optimizer)
         if self.ranks.is_first:
             from .plot import draw_losses  # matplotlib: not for the other processes, nor before a mistake is told
 
             yardsticks = self.task.yardsticks(self.history)
             draw_losses(self.history, yardsticks, self.task.title, output / "loss.png")
-            export(self.model, self.task.export_files, output / "hf")
+            export(self.model, weights, self.task.export_files, output / "hf")
             self._say(f"wrote {output / 'hf'}, {output / 'loss.png'}, {self.metrics.path}")
             compared = [
                 f"{'below' if loss < value else 'NOT below'} the {name} {value:.4f}"
@@ -165,11 +175,12 @@ class Trainer:
         return int(is_done and loss >= self.task.must_be_below)
 
     def _save(self) -> None:
+        weights, optimizer = sharding.state_of(self.model, self.optimizer)
         if self.ranks.is_first:
             state: checkpoint.State = {
                 "step": self.step,
-                "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
+                "model": weights,
+                "optimizer": optimizer,
                 "rng": torch.get_rng_state(),
                 "history": self.history,
             }
@@ -182,8 +193,7 @@ class Trainer:
         if found is None:
             return
         state = checkpoint.load(found)
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        sharding.give_state(self.model, self.optimizer, state["model"], state["optimizer"])
         torch.set_rng_state(state["rng"])
         self.step, self.history = state["step"], state["history"]
         self._say(f"resumed after step {self.step} from {found}")

@@ -63,7 +63,9 @@ def measure(settings: EvalSettings) -> int:
     """Measure, write `results.json`, and show it beside earlier ones; always 0."""
     torch.set_num_threads(settings.threads)
     earlier = {name: _earlier(name, folder) for name, folder in settings.earlier.items()}
-    model, tokenizer = load_model(settings.model_dir / "hf").eval(), load_tokenizer(str(settings.model_dir / "hf"))
+    device = ranks.choose_device(torch.cuda.device_count(), local_rank=0, local_world_size=1)
+    model = load_model(settings.model_dir / "hf").eval().to(device)
+    tokenizer = load_tokenizer(str(settings.model_dir / "hf"))
     questions = read_questions(settings.questions, tokenizer)
     with torch.no_grad():
         answers = [text for part in _parts(questions, settings) for text in generate(model, tokenizer, part, settings)]
@@ -95,7 +97,7 @@ def generate(
     model: NemotronHForCausalLM, tokenizer: PreTrainedTokenizerFast, questions: Sequence[Question], limits: EvalSettings
 ) -> list[str]:
     """What the model answers to prompts of one length: the likeliest token each time, up to an end or a new line."""
-    ids = torch.tensor([question.prompt for question in questions])
+    ids = torch.tensor([question.prompt for question in questions], device=model.device)
     for _ in range(limits.max_new_tokens):
         following = model(input_ids=ids, use_cache=False).logits[:, -1].argmax(-1, keepdim=True)
         ids = torch.cat([ids, following], dim=1)
@@ -159,6 +161,7 @@ def _told(question: Question) -> tuple[list[int], list[int]]:
 
 def _losses(model: NemotronHForCausalLM, ids: torch.Tensor, labels: torch.Tensor) -> list[float]:
     """The loss of every token that counts, in nats."""
+    ids, labels = ids.to(model.device), labels.to(model.device)
     logits = model(input_ids=ids, use_cache=False).logits.flatten(0, 1)
     every = torch.nn.functional.cross_entropy(logits, labels.flatten(), ignore_index=NOT_COUNTED, reduction="none")
     found: list[float] = every[labels.flatten() != NOT_COUNTED].tolist()

@@ -41,7 +41,8 @@ def make_model(settings: TinySettings, corpus: Corpus) -> NemotronHForCausalLM:
         **settings.model,
     }
     torch.manual_seed(settings.rng.seed)
-    return _evenly_rounding(NemotronHForCausalLM(NemotronHConfig(**values)))
+    model = NemotronHForCausalLM(NemotronHConfig(**values))
+    return model if settings.train.precision == "bf16" else _evenly_rounding(model)
 
 
 def load_model(folder: Path) -> NemotronHForCausalLM:
@@ -86,5 +87,6 @@ def learning_rate(step: int, settings: RunSettings) -> float:
 
 def next_token_loss(model: torch.nn.Module, rows: torch.Tensor, reduction: str = "mean") -> torch.Tensor:
     """Cross-entropy in nats of each next token; `rows` holds one token more than the model reads."""
-    logits = model(input_ids=rows[:, :-1], use_cache=False).logits
+    rows = rows.to(next(model.parameters()).device)
+    logits = model(input_ids=rows[:, :-1], use_cache=False).logits.float()
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten(), reduction=reduction)

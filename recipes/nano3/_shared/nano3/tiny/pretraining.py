@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from transformers import NemotronHForCausalLM
 
@@ -16,6 +17,9 @@ from .model import make_model, next_token_loss
 from .ranks import Ranks
 from .settings import TinySettings
 from .trigram import trigram_cross_entropy
+
+MOST_COUNTED = 20_000_000
+"""Tokens whose trigrams are counted: that takes about 100 bytes for each."""
 
 
 class Pretraining:
@@ -37,6 +41,11 @@ class Pretraining:
     def tokens_per_step(self) -> float:
         """Those of every window."""
         return self.settings.train.global_batch_size * self.settings.dataset.seq_length
+
+    @property
+    def tokens_per_sequence(self) -> float:
+        """A window's."""
+        return self.settings.dataset.seq_length
 
     @property
     def export_files(self) -> Sequence[Path]:
@@ -67,6 +76,9 @@ class Pretraining:
 
     def yardsticks(self, history: Sequence[Record]) -> dict[str, float]:
         """What counting tokens alone would reach on the validation text."""
-        corpus = self.corpus
-        trigram = trigram_cross_entropy(corpus.train, corpus.valid, corpus.vocabulary_size, corpus.eos_token_id)
-        return {"unigram entropy": corpus.unigram_entropy, "trigram cross-entropy": trigram}
+        corpus, found = self.corpus, {"unigram entropy": self.corpus.unigram_entropy}
+        if len(corpus.train) <= MOST_COUNTED:
+            train, valid = corpus.train.astype(np.int64), corpus.valid.astype(np.int64)
+            trigram = trigram_cross_entropy(train, valid, corpus.vocabulary_size, corpus.eos_token_id)
+            found["trigram cross-entropy"] = trigram
+        return found

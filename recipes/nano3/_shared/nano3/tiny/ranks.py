@@ -1,20 +1,24 @@
-"""The processes that train together: which one this is, and sums over all of them (gloo, one sum per call)."""
+"""The processes that train together: which one this is, where it computes, and sums over all (one sum per call)."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import torch
 import torch.distributed as dist
 
+CPU = torch.device("cpu")
+
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among all; torchrun's environment says which."""
+    """This process among all; torchrun's environment says which. `device` is what it computes on."""
 
     rank: int
     world_size: int
+    device: torch.device = CPU
 
     @property
     def is_first(self) -> bool:
@@ -29,22 +33,37 @@ class Ranks:
         dist.all_reduce(tensor)
         return [float(value) for value in tensor]
 
+    def parts(self, count: int) -> Iterator[Ranks]:
+        """This process as `count` smaller ones, whose shares of a batch add up to its own."""
+        for part in range(count):
+            yield replace(self, rank=self.rank * count + part, world_size=self.world_size * count)
+
     def wait(self) -> None:
         """Return when every process has come here."""
         if self.world_size > 1:
             dist.barrier()
 
 
+def choose_device(gpus: int, local_rank: int, local_world_size: int) -> torch.device:
+    """What one of the processes of a machine computes on: a GPU of its own where each has one, else a processor."""
+    return torch.device("cuda", local_rank) if gpus >= local_world_size else CPU
+
+
 def join(threads: int) -> Ranks:
     """Join the other processes; each computes with so many threads."""
-    ranks = Ranks(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
+    said = {name: int(os.environ.get(name, "0")) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")}
+    device = choose_device(torch.cuda.device_count(), said["LOCAL_RANK"], said["LOCAL_WORLD_SIZE"] or 1)
+    ranks = Ranks(said["RANK"], said["WORLD_SIZE"] or 1, device)
     torch.set_num_threads(threads)
+    on_gpus = device.type == "cuda"
+    if on_gpus:
+        torch.cuda.set_device(device)
     if ranks.world_size > 1:
-        dist.init_process_group("gloo")
+        dist.init_process_group("cpu:gloo,cuda:nccl" if on_gpus else "gloo")
     return ranks
 
 
-def leave(ranks: Ranks) -> None:
+def leave() -> None:
     """Leave the other processes."""
-    if ranks.world_size > 1:
+    if dist.is_initialized():
         dist.destroy_process_group()

@@ -8,6 +8,8 @@ from typing import Any
 
 from nano3.settings import SettingsError
 
+PRECISIONS = ("fp32", "bf16")
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -23,6 +25,9 @@ class Train:
     `exit_interval` saves and stops at the next multiple of that many steps, `train_iters` still being the whole run.
     `eval_iters` limits the validation batches; null means the whole validation text.
     `threads` is per process: so small a model gains little from a second one, and loses much where cores are shared.
+    `accumulate` is in how many parts, one after another, a process takes its share of a batch.
+    With `fully_shard` each process holds a part of the model (FSDP2) instead of a copy of it; `precision` `bf16` is for
+    that alone: it computes in bf16 and keeps and sums up in fp32.
     """
 
     train_iters: int
@@ -31,6 +36,9 @@ class Train:
     eval_iters: int | None = None
     exit_interval: int | None = None
     threads: int = 1
+    accumulate: int = 1
+    fully_shard: bool = False
+    precision: str = "fp32"
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,14 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Logger:
-    """A record every so many steps."""
+    """A record every so many steps; with `mfu`, model FLOPs utilisation in it (see `flops.py`).
+
+    `peak_tflops` is what a GPU can do, in 10^12 dense bf16 operations per second; null: as its name says.
+    """
 
     log_interval: int = 5
+    mfu: bool = False
+    peak_tflops: float | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +123,7 @@ class RunSettings:
             "train.eval_iters": self.train.eval_iters,
             "train.exit_interval": self.train.exit_interval,
             "train.threads": self.train.threads,
+            "train.accumulate": self.train.accumulate,
             "checkpoint.save_interval": self.checkpoint.save_interval,
             "checkpoint.most_recent_k": self.checkpoint.most_recent_k,
             "logger.log_interval": self.logger.log_interval,
@@ -118,6 +132,10 @@ class RunSettings:
         for name, value in positive.items():
             if value is not None and value < 1:
                 raise SettingsError(f"{name} must be at least 1, not {value}")
+        if self.train.precision not in PRECISIONS:
+            raise SettingsError(f"train.precision must be one of {', '.join(PRECISIONS)}, not {self.train.precision!r}")
+        if self.train.precision == "bf16" and not self.train.fully_shard:
+            raise SettingsError("train.precision=bf16 needs train.fully_shard=true")
 
     def also_positive(self) -> dict[str, int]:
         """Further values that must be at least 1, by their keys."""
@@ -126,7 +144,7 @@ class RunSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TinySettings(RunSettings):
-    """All of pretraining's `tiny.yaml` but its `run:` section. `model` goes to `NemotronHConfig`."""
+    """All of pretraining's `tiny.yaml` or `small.yaml` but its `run:` section. `model` goes to `NemotronHConfig`."""
 
     model: dict[str, Any]
     train: PretrainTrain

@@ -30,6 +30,10 @@ class Task(Protocol):
         """How many tokens the processes read together in a step."""
 
     @property
+    def tokens_per_sequence(self) -> float:
+        """How many of them one sequence has, in the mean."""
+
+    @property
     def export_files(self) -> Sequence[Path]:
         """The tokenizer's files, which go beside the trained model."""
 

@@ -1,4 +1,4 @@
-"""The model shelf: super3 and ultra3 stand beside nano3 in their production shapes, on code that nano3 and steps have.
+"""The model shelf: super3, ultra3 and omni3 stand beside nano3 in their production shapes, on code of nano3 and steps.
 
 Every target and key of Megatron-Bridge is held against its published wheels, which are read and never imported. The
 model of these recipes is made from a Hugging Face configuration: its class is what the wheel's own bridge returns.
@@ -12,6 +12,7 @@ import runpy
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,11 +27,15 @@ from .test_pretrain_megatron import CONTAINER, Sources, _unknown
 
 RECIPES = REPOSITORY / "recipes"
 sys.path.insert(0, str(RECIPES / "steps" / "_shared"))
+sys.path.insert(0, str(REPOSITORY / "tests" / "steps"))
 
+import published  # noqa: E402
 from nemo_steps import bridge_data  # noqa: E402
 
+COLUMNS = 'REQUIRED_COLUMNS = {"input_ids", "seq_start_id", "loss_mask"}'
 OURS = {"recipe", "output_dir", "data_dir", "data", "base", "run"}
 SUPER = "nvcr.io/nvidia/nemo:26.02.nemotron_3_super"
+ULTRA = "nvcr.io/nvidia/nemo:26.08"
 
 
 @dataclass(frozen=True)
@@ -50,17 +55,40 @@ SHELF = [
     Stage("super3/data/prep/rl", 1, 0, None, "steps/data_prep/rl_prep"),
     Stage("super3/pretrain", 4, 8, SUPER, "nano3/pretrain"),
     Stage("super3/sft", 4, 8, SUPER, "steps/sft/megatron_bridge"),
+    Stage("super3/rl", 16, 8, None, "steps/rl/nemo_rl/rlvr"),
     Stage("super3/eval", 1, 8, None, "steps/eval/model_eval"),
     Stage("ultra3/data/prep/pretrain", 1, 0, None, "nano3/data/prep/pretrain"),
     Stage("ultra3/data/prep/sft", 1, 0, None, "steps/data_prep/sft_packing"),
-    Stage("ultra3/pretrain", 96, 8, "nvcr.io/nvidia/nemo:26.08", "nano3/pretrain"),
+    Stage("ultra3/pretrain", 96, 8, ULTRA, "nano3/pretrain"),
+    Stage("ultra3/sft", 24, 8, ULTRA, "steps/sft/megatron_bridge"),
+    Stage("ultra3/eval", 1, 0, None, "steps/eval/model_eval"),
+    Stage("omni3/sft", 2, 8, None, "steps/sft/megatron_bridge"),
+    Stage("omni3/rl", 2, 8, None, "nemo_rl/grpo"),
 ]
 
+NEMOTRON_H = "megatron.bridge.models.nemotronh.nemotron_h_bridge.NemotronHBridge"
+NEMOTRON_OMNI = "megatron.bridge.models.nemotron_omni.nemotron_omni_bridge.NemotronOmniBridge"
+
 BRIDGE = {
-    "super3": ("megatron-bridge==0.4.2", "megatron-core==0.17.1", "MambaModelProvider"),
-    "ultra3": ("megatron-bridge==0.6.2", "megatron-core==0.19.2", "HybridModelProvider"),
+    "super3": ("megatron-bridge==0.4.2", "megatron-core==0.17.1", NEMOTRON_H, "MambaModelProvider"),
+    "ultra3": ("megatron-bridge==0.6.2", "megatron-core==0.19.2", NEMOTRON_H, "HybridModelProvider"),
+    "omni3": ("megatron-bridge==0.6.2", "megatron-core==0.19.2", NEMOTRON_OMNI, "NemotronOmniModelProvider"),
 }
-"""Family → the wheels that have its recipe, and what `NemotronHBridge.provider_bridge` returns there."""
+"""Family → the wheels that have its recipe, the bridge of its model, and what `provider_bridge` of that returns."""
+
+DATASETS = {
+    "omni3/sft": "megatron.bridge.data.builders.energon.EnergonDatasetConfig",
+    "ultra3/sft": "megatron.bridge.data.builders.gpt_sft.GPTSFTDatasetConfig",
+}
+"""Recipe → the class of its dataset, where the recipe of Megatron-Bridge takes another one than for pretraining."""
+
+OMNI_RL = {
+    "examples/run_vlm_grpo.py": "06f6343022f42054946f6c8048b5058aab043680",
+    "examples/configs/recipes/vlm/vlm_grpo-nemotron-omni-30ba3b-clevr-2n8g-megatron-tp8ep8.v1.yaml": (
+        "3895c1d71f260ac7bae8795d2f9722f426572720"
+    ),
+}
+"""File of NeMo-RL's public source that `omni3/rl` names → the commit at which it was read."""
 
 
 def config_of(path: str) -> dict[str, Any]:
@@ -70,7 +98,8 @@ def config_of(path: str) -> dict[str, Any]:
 
 def test_the_catalog_has_them_all():
     found = {recipe.path for recipe in find_recipes([RECIPES]) if recipe.family in BRIDGE}
-    assert found == {stage.path for stage in SHELF} | {"super3/pipe"}
+    others = {"super3/pipe", "ultra3/pipe", "omni3/build/sft", "omni3/build/rl"}
+    assert found == {stage.path for stage in SHELF} | others
 
 
 def test_the_pipe_of_super_plans_on_a_cluster_and_hands_on(nemotron):
@@ -79,6 +108,12 @@ def test_the_pipe_of_super_plans_on_a_cluster_and_hands_on(nemotron):
     steps = nemotron("super3", "pipe", "--run", "my-cluster", *given, image, "--dry-run", "--json").json["steps"]
     recipes = ["super3/data/prep/sft", "super3/sft", "steps/convert/megatron_to_hf", "super3/eval"]
     assert [each["plan"]["recipe"]["path"] for each in steps] == recipes
+
+
+def test_the_pipe_of_ultra_plans_on_a_cluster(nemotron):
+    given = ("data:run.data.path=/lustre/chats", "sft:run.base.path=/lustre/base")
+    steps = nemotron("ultra3", "pipe", "--run", "my-cluster", *given, "--dry-run", "--json").json["steps"]
+    assert [each["plan"]["recipe"]["path"] for each in steps] == ["ultra3/data/prep/sft", "ultra3/sft"]
 
 
 @pytest.mark.parametrize("stage", SHELF, ids=lambda stage: stage.path)
@@ -103,10 +138,30 @@ def test_a_stage_says_its_shape_and_image_and_travels_with_what_it_uses(stage):
     assert (env["nodes"], env["gpus_per_node"]) == (stage.nodes, stage.gpus)
     files = {Path(file.path).relative_to("recipes") for file in make_bundle(recipe).files}
     assert {used.script.relative_to(RECIPES), recipe.script.relative_to(RECIPES)} <= files
-    assert any(file.parts[:2] == (used.family, "_shared") for file in files)
+    shared = RECIPES / used.family / "_shared"
+    assert any(file.parts[:2] == (used.family, "_shared") for file in files) == shared.is_dir()
 
 
-@pytest.mark.parametrize("stage", SHELF, ids=lambda stage: stage.path)
+def test_a_stage_of_omni_asks_for_the_image_that_is_built():
+    for stage in ("sft", "rl"):
+        build = f"nemotron omni3 build {stage}"
+        image = config_of(f"omni3/{stage}")["run"]["env"]["container_image"]
+        assert image.startswith(f"${{oc.env:OMNI3_{stage.upper()}_IMAGE,nvcr.io/nvidia/nemo")
+        for file in ("README.md", "config/default.yaml"):
+            assert build in (RECIPES / "omni3" / stage / file).read_text(encoding="utf-8")
+
+
+def test_what_rl_names_of_nemo_rl_was_read_in_its_source():
+    known = set(published.committed()["nemo_rl"]["read"]["examples/configs/grpo_math_1B.yaml"]["names"])
+    config = {key: value for key, value in config_of("super3/rl").items() if key not in {*OURS, "source"}}
+    assert set(published._leaves(config)) <= known
+    omni = config_of("omni3/rl")
+    assert {omni["script_path"], omni["config_path"]} == set(OMNI_RL)
+    page = (RECIPES / "omni3/rl/README.md").read_text(encoding="utf-8")
+    assert OMNI_RL[omni["config_path"]] in page
+
+
+@pytest.mark.parametrize("stage", [each for each in SHELF if each.path != "omni3/sft"], ids=lambda stage: stage.path)
 def test_its_script_runs_the_one_that_it_uses(stage, monkeypatch):
     ran: list[str] = []
     monkeypatch.setattr(runpy, "run_path", lambda path, run_name: ran.append(path))
@@ -116,8 +171,8 @@ def test_its_script_runs_the_one_that_it_uses(stage, monkeypatch):
 
 
 def test_nothing_is_of_one_person_or_of_one_company():
-    for family in BRIDGE:
-        for file in (RECIPES / family).rglob("*"):
+    for folder in ("super3", "ultra3", "omni3/sft", "omni3/rl"):
+        for file in (RECIPES / folder).rglob("*"):
             text = file.read_text(encoding="utf-8") if file.is_file() and file.suffix != ".pyc" else ""
             assert not re.search(r"nvidian|/home/|/lustre|gitlab|\.rc\d", text), file
 
@@ -137,26 +192,31 @@ def wheels():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [stage.path for stage in SHELF if stage.gpus and "eval" not in stage.path])
+@pytest.mark.parametrize("path", [each.path for each in SHELF if "_target_" in str(config_of(each.path))])
 def test_every_target_and_key_is_in_the_published_wheel(wheels, path):
     family = path.split("/")[0]
     sources, config = wheels(family), config_of(path)
     recipe = sources.find(config["recipe"]["_target_"])
     assert recipe and isinstance(recipe.node, ast.FunctionDef)
     assert not recipe.node.args.args
-    bridge = sources.find("megatron.bridge.models.nemotronh.nemotron_h_bridge.NemotronHBridge")
+    _, _, bridge_name, provider_name = BRIDGE[family]
+    bridge = sources.find(bridge_name)
     assert bridge
     (made,) = [node for node in ast.walk(bridge.node) if getattr(node, "name", "") == "provider_bridge"]
     assert isinstance(made, ast.FunctionDef)
     assert made.returns
-    assert ast.unparse(made.returns) == BRIDGE[family][2]
+    assert ast.unparse(made.returns) == provider_name
     provider, container = sources.first_class(made.returns, bridge.module), sources.find(CONTAINER)
     assert provider
     assert container
-    sections = {key: value for key, value in config.items() if key not in OURS}
-    assert list(_unknown(sources, container, sections, "", {"model": provider})) == []
+    sections, known = {key: value for key, value in config.items() if key not in OURS}, {"model": provider}
+    if path in DATASETS:
+        dataset = sources.find(DATASETS[path])
+        assert dataset
+        known["dataset"] = dataset
+    assert list(_unknown(sources, container, sections, "", known)) == []
     wrong = {**sections, "train": {**sections["train"], "train_itres": 1}, "model": {**sections["model"], "tp": 1}}
-    assert list(_unknown(sources, container, wrong, "", {"model": provider})) == ["model.tp", "train.train_itres"]
+    assert list(_unknown(sources, container, wrong, "", known)) == ["model.tp", "train.train_itres"]
 
 
 @pytest.mark.slow
@@ -166,7 +226,10 @@ def test_every_target_and_key_is_in_the_published_wheel(wheels, path):
         ("super3", "nano3/_shared/nano3/bridge.py"),
         ("ultra3", "nano3/_shared/nano3/bridge.py"),
         ("super3", "steps/_shared/nemo_steps/bridge.py"),
+        ("ultra3", "steps/_shared/nemo_steps/bridge.py"),
+        ("ultra3", "steps/_shared/nemo_steps/bridge_packing.py"),
         ("super3", "steps/_shared/nemo_steps/bridge_data.py"),
+        ("omni3", "omni3/sft/train.py"),
     ],
 )
 def test_what_the_scripts_import_is_in_the_published_wheel(wheels, family, glue):
@@ -183,7 +246,7 @@ def test_what_the_scripts_import_is_in_the_published_wheel(wheels, family, glue)
 
 @pytest.mark.slow
 def test_packed_rows_are_given_as_each_version_reads_them(wheels, megatron):
-    """0.3 looks for NumPy files, 0.4 for Parquet with our columns; the module tells which it is."""
+    """0.3 looks for NumPy files, 0.4 for Parquet with our columns, 0.6 such where they are; modules tell which."""
     reader, builder = (
         bridge_data.PARQUET_READER.replace(".", "/"),
         "megatron/bridge/data/builders/finetuning_dataset.py",
@@ -193,7 +256,49 @@ def test_packed_rows_are_given_as_each_version_reads_them(wheels, megatron):
         assert names in (root / builder).read_text(encoding="utf-8")
         assert (root / f"{reader}.py").is_file() == names.endswith("parquet")
     said = (wheels("super3").root / f"{reader}.py").read_text(encoding="utf-8")
-    assert 'REQUIRED_COLUMNS = {"input_ids", "seq_start_id", "loss_mask"}' in said
+    assert COLUMNS in said
+    packing = bridge_data.PACKING.replace(".", "/")
+    assert [(root / packing).is_dir() for root in (megatron, wheels("super3").root, wheels("ultra3").root)] == [
+        False, False, True
+    ]  # fmt: skip
+    assert COLUMNS in (wheels("ultra3").root / packing / "parquet.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["GPTSFTDatasetConfig", "PackedSequenceSpecs"])
+def test_what_is_set_of_packed_rows_are_fields_in_0_6(wheels, name):
+    sources, tree = wheels("ultra3"), ast.parse((RECIPES / "steps/_shared/nemo_steps/bridge_packing.py").read_text())
+    (call,) = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name]
+    modules = {"GPTSFTDatasetConfig": "megatron.bridge.data.builders", "PackedSequenceSpecs": bridge_data.PACKING}
+    found = sources.find(f"{modules[name]}.{name}")
+    assert found
+    assert {word.arg for word in call.keywords} <= set(sources.fields(found))
+
+
+def test_rows_are_given_to_0_6_where_they_are(tmp_path, monkeypatch):
+    """Its two classes, of the shape that the wheel's have; validation only where there are rows for it."""
+    for name in (
+        "megatron",
+        "megatron.bridge",
+        "megatron.bridge.data",
+        "megatron.bridge.data.builders",
+        bridge_data.PACKING,
+    ):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    sys.modules["megatron.bridge.data.builders"].GPTSFTDatasetConfig = SimpleNamespace  # type: ignore[attr-defined]
+    sys.modules[bridge_data.PACKING].PackedSequenceSpecs = SimpleNamespace  # type: ignore[attr-defined]
+    monkeypatch.setattr(bridge_data.importlib.util, "find_spec", lambda name: name == bridge_data.PACKING or None)
+    monkeypatch.setattr(bridge_data, "length_of", lambda file: 8)
+    container = SimpleNamespace(
+        model=SimpleNamespace(seq_length=4),
+        train=SimpleNamespace(train_iters=3, global_batch_size=5),
+        dataset=SimpleNamespace(num_workers=2),
+    )
+    bridge_data.use_packed(container, str(tmp_path), tmp_path / "out")
+    made = container.dataset
+    assert (container.model.seq_length, made.seq_length, made.max_train_samples) == (8, 8, 15)
+    assert made.offline_packing_specs.packed_train_data_path == str(tmp_path / "train.parquet")
+    assert (made.do_validation, made.offline_packing_specs.packed_val_data_path) == (False, None)
 
 
 def test_packed_rows_are_linked_where_they_are_looked_for(tmp_path):

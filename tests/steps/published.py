@@ -51,6 +51,9 @@ VERSIONS = {
     "transformers": "5.23.0",
 }
 
+LATER = {"megatron-bridge": "0.6.2"}
+"""A later version of a package, which is looked into for what the first one has not: steps are for both."""
+
 SECTIONS = {
     "model": "GPTModelProvider",
     "dataset": "GPTDatasetConfig",
@@ -184,22 +187,23 @@ class Wheel:
         return found
 
 
-def download(package: str, folder: Path) -> Wheel:
+def download(package: str, version: str, folder: Path) -> Wheel:
     """The wheel of a package, without what it depends on."""
     uv = ["uv", "run", "--no-project", "--python", sys.executable, "--with", "pip", "python", "-m", "pip"]
     words = ["download", "-q", "--no-deps", "--ignore-requires-python", "--only-binary", ":all:", "-d", str(folder)]
-    subprocess.run([*uv, *words, f"{package}=={VERSIONS[package]}"], check=True, timeout=600)
-    return Wheel(next(folder.glob(f"{package.replace('-', '_')}-*.whl")), package)
+    subprocess.run([*uv, *words, f"{package}=={version}"], check=True, timeout=600)
+    return Wheel(next(folder.glob(f"{package.replace('-', '_')}-{version}-*.whl")), package)
 
 
 def facts(names: set[Name]) -> tuple[list[dict[str, str]], list[Name]]:
     """Where each name is in the published wheels, and the names that none of them has."""
     with tempfile.TemporaryDirectory() as folder:
         packages = sorted({package for name in names for package in PACKAGES[name.module]})
-        wheels = {package: download(package, Path(folder)) for package in packages}
+        wanted = [(each, versions[each]) for versions in (VERSIONS, LATER) for each in packages if each in versions]
+        wheels = {(package, version): download(package, version, Path(folder)) for package, version in wanted}
         found = {name: list(_found(name, wheels)) for name in names}
     listed = [
-        {**asdict(name), "package": places[0][0], "version": VERSIONS[places[0][0]], "where": places[0][1]}
+        {**asdict(name), "package": places[0][0], "version": places[0][1], "where": places[0][2]}
         for name, places in sorted(found.items())
         if places
     ]
@@ -212,10 +216,11 @@ def committed() -> dict[str, Any]:
     return read
 
 
-def _found(name: Name, wheels: Mapping[str, Wheel]) -> Iterator[tuple[str, str]]:
-    for package in PACKAGES[name.module]:
-        if where := wheels[package].where(name):
-            yield package, where
+def _found(name: Name, wheels: Mapping[tuple[str, str], Wheel]) -> Iterator[tuple[str, str, str]]:
+    """Package, version and file, the first versions of all packages first."""
+    for (package, version), wheel in wheels.items():
+        if package in PACKAGES[name.module] and (where := wheel.where(name)):
+            yield package, version, where
 
 
 def names_imported(tree: ast.Module) -> Iterator[Name]:

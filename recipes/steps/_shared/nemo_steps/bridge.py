@@ -37,12 +37,17 @@ def container_of(config: Config) -> Any:
     return container
 
 
-def train(container: Any) -> None:
-    """Train; called in every process that torchrun starts."""
+def train(container: Any, step: Any = None) -> None:
+    """Train; called in every process that torchrun starts.
+
+    Args:
+        container: the configuration.
+        step: the forward step, by default that of language models.
+    """
     from megatron.bridge.training.gpt_step import forward_step
     from megatron.bridge.training.pretrain import pretrain
 
-    pretrain(container, forward_step, callbacks=[_tell()])
+    pretrain(container, step or forward_step, callbacks=[_tell()])
 
 
 def override(parent: Any, key: str, value: object, where: str) -> None:

@@ -3,7 +3,7 @@
 Read against megatron-bridge 0.3.1 (`data/builders/finetuning_dataset.py`, `data/datasets/sft.py`): packed sequences are
 `.npy` files there, of one record with input_ids, loss_mask and seq_start_id per row. They lie in
 `<root>/packed/<tokenizer>_pad_seq_to_mult<n>/`. In 0.4.2 (`data/datasets/packed_parquet.py`) they are Parquet
-files there, with the columns that ours have.
+files there, with the columns that ours have; 0.6 has other classes for them (`bridge_packing.py`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nemo_steps import binidx, files
+from nemo_steps import binidx, bridge_packing, files
 from nemo_steps.config import ConfigError
 
 TOKENIZER = "packed"
 """What Megatron-Bridge calls the tokenizer of sequences that are packed already; part of a folder's name."""
+
+PACKING = "megatron.bridge.data.packing"
+"""What holds Megatron-Bridge's classes of packed rows, from 0.6 on."""
 
 PARQUET_READER = "megatron.bridge.data.datasets.packed_parquet"
 """The module with which Megatron-Bridge reads packed rows as Parquet, from 0.4 on."""
@@ -51,17 +54,20 @@ def use_packed(container: Any, data: str, output: Path) -> None:
     Raises:
         ConfigError: there are no packed rows.
     """
+    folder, root = files.find(data), output / "dataset"
+    length = length_of(folder / "train.parquet")
+    container.model.seq_length = length
+    if importlib.util.find_spec(PACKING):
+        container.dataset = bridge_packing.dataset(container, folder, root, length)
+        return
     from megatron.bridge.data.datasets.packed_sequence import PackedSequenceSpecs
     from megatron.bridge.training.config import FinetuningDatasetConfig
 
-    folder, root = files.find(data), output / "dataset"
-    length = length_of(folder / "train.parquet")
     validates = (folder / "valid.parquet").is_file()
     if os.environ.get("RANK", "0") == "0":  # the others wait for it where Megatron-Bridge builds its datasets
         place = root / "packed" / f"{TOKENIZER}_pad_seq_to_mult1"
         give = give_parquet if importlib.util.find_spec(PARQUET_READER) else write_numpy
         give(folder, place, length, [split for split in SPLITS if split == "train" or validates])
-    container.model.seq_length = length
     container.dataset = FinetuningDatasetConfig(
         dataset_root=root,
         seq_length=length,

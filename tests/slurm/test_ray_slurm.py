@@ -10,6 +10,7 @@ from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from ray_jobs import LOSES, PATIENCE, RAY_BIN, left_of, wait_until_gone, with_ray
 from slurm_jobs import LabHost, slurm_plan, start, tasks_said, wait
+from waiting import until
 
 pytestmark = [needs_slurm, pytest.mark.slow]
 
@@ -117,3 +118,39 @@ def test_a_node_that_is_lost_in_the_middle_is_named(host: LabHost, tmp_path: Pat
     assert "node 1" in seen.reason and "n2" in seen.reason, seen.reason
     assert "went on" not in tasks_said(plan, job)
     wait_until_gone(plan.name)
+
+
+STAYS = """
+import signal, time
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready True", flush=True)
+while True:
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.full
+def test_slurms_own_end_is_told_as_of_any_job(slurm_lab: SlurmLab, host: LabHost, tmp_path: Path):
+    """A time limit without `signal`, and somebody's bare scancel, with which all of Ray has its TERM too."""
+    plans = {}
+    for how in ("late", "cancelled"):
+        ray = "import ray\nray.init(logging_level='ERROR')\n" + STAYS
+        plan = slurm_plan(tmp_path / how / "ray", ray, launch="ray", nodes=2, setup=(ON_PATH,))
+        plans[how, "ray"] = with_ray(plan)
+        plans[how, "direct"] = slurm_plan(tmp_path / how / "direct", STAYS, nodes=2)
+    jobs = {key: start(host, plan) for key, plan in plans.items()}
+    for key, plan in plans.items():
+        until(lambda key=key, plan=plan: "ready True" in tasks_said(plan, jobs[key]), "the begin", seconds=PATIENCE)
+    for launch in ("ray", "direct"):
+        slurm_lab.run("scontrol", "update", f"JobId={jobs['late', launch].id}", "TimeLimit=0")
+        slurm_lab.run("scancel", jobs["cancelled", launch].id)
+    seen = {key: wait(host, job, seconds=PATIENCE) for key, job in jobs.items()}
+    told = {key: (each.state, each.slurm_state, each.exit_code, each.reason) for key, each in seen.items()}
+    assert told["late", "ray"] == told["late", "direct"]
+    assert told["late", "ray"] == ("failed", "TIMEOUT", 124, "its time limit was reached, exit code 124")
+    assert told["cancelled", "ray"] == told["cancelled", "direct"]
+    assert (told["cancelled", "ray"][0], told["cancelled", "ray"][3]) == ("cancelled", "cancelled in Slurm")
+    assert told["cancelled", "ray"][2]
+    for plan in plans.values():
+        wait_until_gone(plan.name)

@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,7 @@ def run_shards(
             raise SettingsError(result["error"])
         found[result["number"]] = result
         hear(shards[result["number"]], result, False)
+    _tell_nodes(found.values())
     return [found[shard.number] for shard in shards]
 
 
@@ -111,6 +113,7 @@ def make(told: str, text: str) -> str:
         built = Path(tempfile.mkdtemp(prefix=f".{final.name}-", dir=order["top"]))
         try:
             result = {**getattr(importlib.import_module(module), name)(order["job"], shard, built), **_number(shard)}
+            result["node"] = os.uname().nodename
             write_text_atomic(built / DONE, json.dumps(result))
             _move(built, final)
         except SettingsError as error:
@@ -118,6 +121,13 @@ def make(told: str, text: str) -> str:
         finally:
             shutil.rmtree(built, ignore_errors=True)
     return json.dumps(result)
+
+
+def _tell_nodes(results: Iterable[Result]) -> None:
+    """Says which machine has made how many shards, where that were several."""
+    nodes = Counter(result.get("node", "?") for result in results)
+    if len(nodes) > 1:
+        print(f"shards by node: {', '.join(f'{name} {count}' for name, count in sorted(nodes.items()))}", flush=True)
 
 
 def _number(shard: Shard) -> Result:

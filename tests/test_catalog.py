@@ -16,7 +16,7 @@ def paths() -> list[str]:
 def test_the_built_in_recipes_are_there_without_a_project(project):
     found = {recipe.path: recipe for recipe in catalog.find_recipes()}
     assert {"nano3/pretrain", "nano3/data/prep/pretrain"} <= set(found)
-    assert found["nano3/pretrain"].configs() == ["default", "tiny"]
+    assert found["nano3/pretrain"].configs() == ["default", "small", "tiny"]
     assert found["nano3/data/prep/pretrain"].command == "nano3 data prep pretrain"
 
 

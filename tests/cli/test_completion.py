@@ -75,7 +75,7 @@ def test_an_option_with_its_value_in_one_word(complete):
 
 
 def test_configs(complete, project):
-    assert words(complete("nano3", "pretrain", "-c", "")) == {"default", "tiny"}
+    assert words(complete("nano3", "pretrain", "-c", "")) == {"default", "small", "tiny"}
     assert words(complete("nano3", "pretrain", "--config", "t")) == {"tiny"}
     project.write("mine/own.yaml", "a: 1\n")
     assert complete("nano3", "pretrain", "-c", "mine/") == [("file", "mine/own.yaml", "")]
@@ -179,6 +179,19 @@ def test_steps_and_profiles_elsewhere(complete, project):
     assert words(complete("steps", "run", "sft/a")) == {"sft/automodel"}
     assert words(complete("steps", "run", "sft/automodel", "long")) == {"long_name="}
     assert "my-cluster" in words(complete("env", "show", "my"))
+
+
+def test_steps_of_a_pipe(complete, project):
+    project.recipe("family/dig")
+    header = '# /// script\n# [tool.runspec]\n# schema = "1"\n# kind = "pipe"\n# [tool.runspec.config]\n'
+    project.write("recipes/family/all/pipe.py", f'{header}# dir = "./config"\n# default = "small"\n# ///\n')
+    text = "name: x\nsteps:\n  - {step: family/dig, id: dig}\n  - {step: family/dig, id: {last}}\n"
+    project.write("recipes/family/all/config/small.yaml", text.replace("{last}", "dug"))
+    project.write("recipes/family/all/config/other.yaml", text.replace("{last}", "done"))
+    project.write("recipes/family/all/config/broken.yaml", "steps: 1\n")
+    assert words(complete("family", "all", "--from", "")) == {"dig", "dug"}
+    assert words(complete("family", "all", "-c", "other", "--to", "do")) == {"done"}
+    assert words(complete("family", "all", "-c", "broken", "--to", "d")) == set()
 
 
 @pytest.mark.slow

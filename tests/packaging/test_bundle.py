@@ -42,6 +42,18 @@ def test_a_recipe_ships_its_folder_and_its_familys_code(tmp_path):
     assert script_in_bundle(recipe) == "recipes/nano/train/main.py"
 
 
+def test_a_recipes_page_is_no_code_of_it(tmp_path):
+    write(tmp_path, "nano/train/main.py", HEADER)
+    recipe = find_recipe("nano/train", [tmp_path])
+    before = make_bundle(recipe)
+    for path in ("nano/train/README.md", "nano/_shared/README.md"):
+        write(tmp_path, path, "for people\n")
+    assert make_bundle(recipe).digest == before.digest
+    write(tmp_path, "nano/train/examples/README.md", "read by the script, for all that is known\n")
+    write(tmp_path, "nano/train/prompt.md", "You are asked …\n")
+    assert names(recipe) == [f"recipes/nano/train/{name}" for name in ("examples/README.md", "main.py", "prompt.md")]
+
+
 def test_shared_code_in_a_recipes_own_folder_is_shipped_once_and_can_be_run(tmp_path):
     write(tmp_path, "mine/main.py", HEADER)
     write(tmp_path, "mine/_shared/lib.py", "A = 1\n")

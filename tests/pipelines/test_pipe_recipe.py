@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from support import Outcome, Project, process
 from toy_steps import COUNT, FETCH, TYPES, write_steps
@@ -9,6 +11,7 @@ from toy_steps import COUNT, FETCH, TYPES, write_steps
 from nemo_runspec.errors import UserError
 from nemo_runspec.pipelines.file import WrittenPipeline, WrittenStage
 from nemo_runspec.pipelines.wiring import make_pipeline, until
+from nemotron.cli import pipeline_report
 
 PIPE = (
     '# /// script\n# [tool.runspec]\n# schema = "1"\n# description = "All of the family."\n# kind = "pipe"\n'
@@ -140,3 +143,13 @@ def test_a_report_that_cannot_be_shown_is_left_out(family):
     family.write("recipes/family/tell/tell.py", COUNT + huge)
     done = run(family).succeeds()
     assert "succeeded" in done.out and "report.txt" not in done.out
+
+
+def test_outputs_that_cannot_be_seen_from_here_are_said_to_be_so(tmp_path):
+    """Those of a job elsewhere, whose disks this machine has not."""
+    record = SimpleNamespace(outputs={"report": str(tmp_path / "elsewhere")})
+    member = SimpleNamespace(step="tell", state="succeeded", record=record)
+    told = pipeline_report._report(SimpleNamespace(members=[member]))  # type: ignore[arg-type]
+    assert told == ["", f"  the outputs of tell cannot be seen from this machine: {tmp_path / 'elsewhere'}"]
+    (tmp_path / "elsewhere").mkdir()
+    assert pipeline_report._report(SimpleNamespace(members=[member])) == []  # type: ignore[arg-type]

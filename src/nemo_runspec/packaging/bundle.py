@@ -15,6 +15,8 @@ from nemo_runspec.plans.model import Bundle, BundleFile
 
 _SKIPPED = frozenset({"__pycache__", "tests"})
 _PREFIX = "recipes"
+_PAGE = "README.md"
+"""A recipe's page, at the top of its folder: for people, so a change of it makes no other job."""
 
 
 def make_bundle(recipe: Recipe) -> Bundle:
@@ -53,7 +55,8 @@ def _own_files(recipe: Recipe) -> Iterator[tuple[str, Path]]:
     shared = [d for d in sorted(family.glob("_*")) if d.is_dir() and d.name not in _SKIPPED]
     for folder in (recipe.folder, *shared):
         for file in _files(folder):
-            yield f"{_PREFIX}/{file.relative_to(recipe.root).as_posix()}", file
+            if file != folder / _PAGE:
+                yield f"{_PREFIX}/{file.relative_to(recipe.root).as_posix()}", file
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -28,7 +28,7 @@ class PipeCommand(OneCommand):
         )
         super().__init__(
             recipe.path.rsplit("/", 1)[-1],
-            params=[*option_parameters(OPTIONS), *stretch(complete=None), overrides],
+            params=[*option_parameters(OPTIONS), *stretch(complete=_steps_of), overrides],
             help=literal(recipe.spec.description or recipe.path),
             rich_help_panel="Recipes",
             context_settings=dict(SETTINGS),
@@ -55,3 +55,19 @@ class PipeCommand(OneCommand):
         invocation = read_invocation(values, (), self.recipe.configs)
         check_full(invocation)
         return pipe_recipe(self.recipe, invocation, start, end)
+
+
+def _steps_of(ctx: Context, _param: Any, incomplete: str) -> list[str]:
+    """The names of the steps of the config that is typed, or of the default one; none where it cannot be read."""
+    from nemo_runspec.errors import UserError
+    from nemo_runspec.pipelines.file import read_pipeline
+
+    assert isinstance(ctx.command, PipeCommand)
+    recipe, typed = ctx.command.recipe, ctx.params.get("config")
+    name = (typed[-1] if isinstance(typed, tuple | list) and typed else typed) or recipe.spec.config_default
+    file = name if name.endswith((".yaml", ".yml")) else str(recipe.config_dir / f"{name}.yaml")
+    try:
+        steps = read_pipeline(file).stages
+    except UserError:
+        return []
+    return [found for step in steps if (found := step.id or step.step).startswith(incomplete)]

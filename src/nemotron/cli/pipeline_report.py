@@ -82,9 +82,13 @@ def _as_json(member: Member) -> dict[str, Any]:
 def _report(sweep: Sweep) -> list[str]:
     """What the last step has written for people in `report.txt` of one of its outputs, where that can be seen here."""
     last = sweep.members[-1] if sweep.members else None
-    folders = last.record.outputs.values() if last and last.record and last.state == "succeeded" else ()
+    folders = [str(each) for each in last.record.outputs.values()] if last and last.record else []
+    if not last or last.state != "succeeded":
+        return []
+    if folders and not any(Path(folder).is_dir() for folder in folders):
+        return ["", f"  the outputs of {last.step} cannot be seen from this machine: {', '.join(folders)}"]
     try:
-        file = next((path for folder in folders if (path := Path(str(folder), REPORT)).is_file()), None)
+        file = next((path for folder in folders if (path := Path(folder, REPORT)).is_file()), None)
         if file is None:
             return []
         text = read_regular(file, follow=True)[:_LONGEST].decode("utf-8", "replace")

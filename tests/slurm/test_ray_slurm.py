@@ -9,7 +9,7 @@ import pytest
 from labs.slurm.cluster import SlurmLab
 from labs.slurm.fixtures import needs_slurm
 from ray_jobs import LOSES, PATIENCE, RAY_BIN, left_of, wait_until_gone, with_ray
-from slurm_jobs import LabHost, slurm_plan, start, tasks_said, wait
+from slurm_jobs import LabHost, configured, slurm_plan, start, tasks_said, wait
 from waiting import until
 
 pytestmark = [needs_slurm, pytest.mark.slow]
@@ -142,10 +142,11 @@ def test_slurms_own_end_is_told_as_of_any_job(slurm_lab: SlurmLab, host: LabHost
     jobs = {key: start(host, plan) for key, plan in plans.items()}
     for key, plan in plans.items():
         until(lambda key=key, plan=plan: "ready True" in tasks_said(plan, jobs[key]), "the begin", seconds=PATIENCE)
-    for launch in ("ray", "direct"):
-        slurm_lab.run("scontrol", "update", f"JobId={jobs['late', launch].id}", "TimeLimit=0")
-        slurm_lab.run("scancel", jobs["cancelled", launch].id)
-    seen = {key: wait(host, job, seconds=PATIENCE) for key, job in jobs.items()}
+    with configured(slurm_lab, KillWait=15):  # time for the batch script of a busy machine to say what becomes of it
+        for launch in ("ray", "direct"):
+            slurm_lab.run("scontrol", "update", f"JobId={jobs['late', launch].id}", "TimeLimit=0")
+            slurm_lab.run("scancel", jobs["cancelled", launch].id)
+        seen = {key: wait(host, job, seconds=PATIENCE) for key, job in jobs.items()}
     told = {key: (each.state, each.slurm_state, each.exit_code, each.reason) for key, each in seen.items()}
     assert told["late", "ray"] == told["late", "direct"]
     assert told["late", "ray"] == ("failed", "TIMEOUT", 124, "its time limit was reached, exit code 124")

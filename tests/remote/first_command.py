@@ -3,7 +3,8 @@
 Each block is taken as it stands and filled in for a lab: addresses, accounts, names of partitions, images and volumes
 that the lab has, and no more nodes and processes than its machine. Nothing else is changed. The data is not there at
 first, as on a fresh cluster. One profile of each executor trains to the end, with all processes that the machine takes;
-the others for a few steps with one process a node, and profiles that are equal once they are filled in are run once.
+the others, in the full tier, for a few steps with one process a node. Profiles that are equal once they are filled in are
+run once.
 """
 
 from __future__ import annotations
@@ -121,13 +122,14 @@ def _all() -> Iterator[tuple[Any, str, int]]:
                 continue
             seen.add(text)
             executor = profile.get("executor", "local")
-            words = SHORT if executor in begun else () if executor == "slurm" else LEARNS
+            words = SHORT if executor in begun else LEARNS
+            marks = [*LABS.get(executor, ()), *([pytest.mark.full] if executor in begun else ())]
             if executor in begun:
                 one = ("nodes", *PROCESSES) if executor in paired else PROCESSES
                 profile |= {key: 1 for key in one if key in profile}
                 paired |= {executor} if profile.get("nodes", 1) > 1 else set()
             begun.add(executor)
-            case = pytest.param(name, profile, words, id=f"{block.stem}-{name}", marks=LABS.get(executor, []))
+            case = pytest.param(name, profile, words, id=f"{block.stem}-{name}", marks=marks)
             yield case, executor, int(re.match(r"\d+", block.stem)[0])
 
 

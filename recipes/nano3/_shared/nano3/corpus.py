@@ -11,19 +11,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from nano3 import parquet
+from nano3 import tables
 from nano3.hub import HUB, hub_files
 from nano3.pieces import Piece
 from nano3.settings import SettingsError
 
 JSON_SUFFIXES = {".jsonl", ".json", ".ndjson"}
-PARQUET = ".parquet"
 BLOCK = 1 << 20
 
 
 def find_files(patterns: Sequence[str], recipe_folder: Path) -> list[Path]:
     """The files that the patterns match, each once, in order; `recipe://` stands for the recipe's own folder.
 
+    A folder stands for the files of the dataset that `save_to_disk` wrote there, and else for nothing.
     `hf://datasets/OWNER/NAME[@REVISION]/PATTERN` is what Hugging Face's hub has, which is fetched into its cache.
 
     Raises:
@@ -34,7 +34,7 @@ def find_files(patterns: Sequence[str], recipe_folder: Path) -> list[Path]:
         place = hub_files(pattern) if pattern.startswith(HUB) else pattern
         place = place.replace("recipe://", f"{glob.escape(str(recipe_folder))}/", 1)
         matches = sorted(Path(match) for match in glob.glob(place, recursive=True))  # noqa: PTH207 - absolute patterns
-        files = [match for match in matches if match.is_file()]
+        files = [file for match in matches for file in ([match] if match.is_file() else tables.saved_files(match))]
         if not files:
             raise SettingsError(f"no file matches {pattern!r}")
         found.update(dict.fromkeys(files))
@@ -42,10 +42,10 @@ def find_files(patterns: Sequence[str], recipe_folder: Path) -> list[Path]:
 
 
 def pieces_of(path: Path, size: int) -> Iterator[Piece]:
-    """The pieces of a file, in order: of about `size` bytes where it has lines of JSON or row groups, else the file."""
+    """The pieces of a file, in order: of about `size` bytes where it has lines of JSON or is a table, else the file."""
     whole = path.stat().st_size
-    if path.suffix == PARQUET:
-        yield from parquet.pieces_of(path, size)
+    if tables.is_table(path.name):
+        yield from tables.pieces_of(path, size)
         return
     if path.suffix == ".gz" or not _is_json(path) or whole <= size:
         yield Piece(str(path), whole)
@@ -66,7 +66,7 @@ def texts_of(piece: Piece, field: str, separator: str | None) -> Iterator[str]:
     Raises:
         SettingsError: a row is no object, or has no such field.
     """
-    if not (_is_json(Path(piece.path)) or piece.path.endswith(PARQUET)):
+    if not (_is_json(Path(piece.path)) or tables.is_table(piece.path)):
         yield from map(str.strip, _parts(piece, separator))
         return
     for number, row in objects_of(piece):
@@ -78,12 +78,12 @@ def texts_of(piece: Piece, field: str, separator: str | None) -> Iterator[str]:
 
 
 def objects_of(piece: Piece) -> Iterator[tuple[int, Any]]:
-    """What the lines hold that are not blank, or the rows of a Parquet file, with their numbers within the piece.
+    """What the lines hold that are not blank, or the rows of a table, with their numbers within the piece.
 
     A line that is no JSON has None.
     """
-    if piece.path.endswith(PARQUET):
-        yield from enumerate(parquet.rows_of(piece), start=1)
+    if tables.is_table(piece.path):
+        yield from enumerate(tables.rows_of(piece), start=1)
         return
     with _opened(piece, newline=None) as lines:
         for number, line in enumerate(lines, start=1):
@@ -97,8 +97,8 @@ def objects_of(piece: Piece) -> Iterator[tuple[int, Any]]:
 
 def place_of(piece: Piece, number: int) -> str:
     """The file and the line or row in it, for messages. `number`: of the line or row within the piece."""
-    if piece.path.endswith(PARQUET):
-        return f"{piece.path}:{parquet.rows_before(piece) + number}"
+    if tables.is_table(piece.path):
+        return f"{piece.path}:{tables.rows_before(piece) + number}"
     with open(piece.path, "rb") as stream:  # noqa: PTH123 - a piece travels as text
         before, left = 0, piece.start
         while left and (block := stream.read(min(BLOCK, left))):

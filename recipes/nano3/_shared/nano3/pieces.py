@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Piece:
-    """The bytes of a file from `start` to `end`, which are whole lines, or those row groups of a Parquet file.
+    """The bytes of a file from `start` to `end`, which are whole lines, or those row groups or batches of a table.
 
     What is not cut has no end.
 

@@ -3,8 +3,8 @@
 Each block is taken as it stands and filled in for a lab: addresses, accounts, names of partitions, images and volumes
 that the lab has, and no more nodes and processes than its machine. Nothing else is changed. The data is not there at
 first, as on a fresh cluster. One profile of each executor trains to the end, with all processes that the machine takes;
-the others, in the full tier, for a few steps with one process a node. Profiles that are equal once they are filled in are
-run once.
+the others, in the full tier, for a few steps with one process a node. Profiles that are equal once they are filled in
+are run once.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import re
 
 import pytest
 from nano3 import question_grammar
-from nano3.question_grammar import FILES, Question, divided
-from nano3.story_words import NUMBERS
+from nano3.question_grammar import BARE, FILES, SENTENCE, Question, conversation, divided
+from nano3.story_words import DAYS, NUMBERS, OPPOSITES
 
 from .conftest import NANO3
 
@@ -25,6 +25,10 @@ ANSWERS = {
 def answer(prompt: str) -> str:
     """The right answer, worked out from the question's words alone."""
     question = re.split(r"[.:] ", prompt)[-1]
+    if found := re.fullmatch(r"What is the opposite of (\w+)\?", question):
+        return {one: other for pair in OPPOSITES for one, other in (pair, pair[::-1])}[found[1]]
+    if found := re.fullmatch(r"W\w+ day (?:comes )?(after|before|follows) (\w+)\?", question):
+        return DAYS[(DAYS.index(found[2]) + (-1 if found[1] == "before" else 1)) % 7]
     for pattern, work_out in ANSWERS.items():
         if found := re.fullmatch(pattern, question):
             return NUMBERS[work_out(*(NUMBERS.index(word) for word in found.groups() if word))]
@@ -51,8 +55,15 @@ def test_rows_have_the_form_that_their_readers_want(parts):
     for name in ("rl", "eval"):
         assert rows[name] == [{"prompt": each.prompt, "answer": each.answer} for each in parts[name]]
     for row, question in zip(rows["sft"], parts["sft"], strict=True):
-        turns = [("user", question.prompt), ("assistant", question.answer)]
-        assert row == {"messages": [{"role": role, "content": text} for role, text in turns]}
+        asked, told = row["messages"]
+        assert asked == {"role": "user", "content": question.prompt}
+        assert told in [{"role": "assistant", "content": form.format(question.answer)} for form in ("{}", SENTENCE)]
+
+
+def test_conversations_answer_in_a_word_as_often_as_the_opening_has_it(parts):
+    for opening, share in BARE.items():
+        told = [conversation(each)["messages"][1]["content"] for each in parts["sft"] if each.opening == opening]
+        assert abs(sum("." not in answer for answer in told) / len(told) - share) < 0.15, opening
 
 
 def test_every_answer_is_right(parts):

@@ -48,11 +48,12 @@ def sft_data(prepare, tiny_data, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def fine_tune(run_recipe, base_model, sft_data):
+def fine_tune(run_recipe, base_model, sft_data, tiny_data):
     """Run fine-tuning into a folder, with a record of every step, and return what it printed."""
 
     def run(output: Path, load: Path | None = None, processes: int | None = None, **train: Any) -> str:
-        config = recipe_config(SFT, "tiny", output_dir=output, data__path=sft_data, base__path=base_model)
+        paths = {"data__path": sft_data, "base__path": base_model, "text__path": tiny_data}
+        config = recipe_config(SFT, "tiny", output_dir=output, **paths)
         config["train"].update({"train_iters": 12, "global_batch_size": 16, "eval_interval": 1000, **train})
         config["logger"]["log_interval"] = 1
         config["scheduler"]["lr_warmup_iters"] = 2

@@ -120,6 +120,28 @@ def test_the_reward_rises_and_a_stopped_run_goes_on_to_the_same(
     assert (halves / "hf/model.safetensors").read_bytes() == (once / "hf/model.safetensors").read_bytes()
 
 
+ONCE = """
+import sys, torch
+sys.path.insert(0, sys.argv[1])
+from nano3.grpo.actors import distinct
+tokens = torch.tensor([[5, 1, 2, 0, 0], [5, 3, 2, 0, 0], [5, 1, 2, 0, 0], [6, 1, 2, 0, 0]])
+mask = torch.tensor([[0, 1, 1, 0, 0]] * 4)
+gains, old = torch.tensor([1.0, -2.0, 1.0, 3.0]), torch.tensor([[-1.0, 0, 0, 0], [-2.0, 0, 0, 0]] * 2)
+old[3, 0] = -4.0
+batch = distinct(tokens, mask, old, gains)
+found = zip(batch.tokens.tolist(), batch.old[:, 0].tolist(), batch.gains.tolist(), batch.times.tolist())
+print(batch.tokens.shape[1], sorted(found))
+"""
+
+
+def test_an_answer_that_was_drawn_twice_counts_twice(recipe_python):
+    words = [str(recipe_python), "-W", "ignore", "-c", ONCE, str(SHARED)]
+    done = subprocess.run(words, env=recipe_environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    kept = [([5, 1, 2], -1.0, 1.0, 2.0), ([5, 3, 2], -2.0, -2.0, 1.0), ([6, 1, 2], -4.0, 3.0, 1.0)]
+    assert done.stdout.split("\n")[-2] == f"3 {kept}"
+
+
 def test_a_model_without_a_chat_template_is_refused(run_recipe, ray_cluster, undecided, rows, tmp_path):
     bare = tmp_path / "hf"
     bare.mkdir()

@@ -44,6 +44,12 @@
 # required = true
 # recipe = "nano3/pretrain"
 #
+# [[tool.runspec.consumes]]
+# name = "text"
+# type = "pretrain_blend"
+# description = "Prepared pretraining text, which the tiny path mixes into its batches so that it is not forgotten."
+# required = false
+#
 # [[tool.runspec.produces]]
 # name = "model"
 # type = "model"

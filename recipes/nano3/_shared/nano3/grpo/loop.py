@@ -81,11 +81,14 @@ class Trainer:
         self.step += 1
         self._hand_on()
         took = {"rollout_seconds": drawn - began, "learn_seconds": time.monotonic() - drawn}
-        self._record({"total_steps": grpo.max_num_steps, **said, **{k: round(v, 3) for k, v in took.items()}})
+        rate = said.pop("tokens") / max(1e-6, sum(took.values()))
+        timed = {**{name: round(value, 3) for name, value in took.items()}, "tokens_per_second": round(rate, 1)}
+        self._record({"total_steps": grpo.max_num_steps, **said, **timed})
         if self.step % 5 == 0 or self.step == grpo.max_num_steps:
             print(
                 f"step {self.step}/{grpo.max_num_steps}  reward {said['reward']:.3f}  "
-                f"useful {said['useful']:.2f}  clipped {said['clipped']:.3f}  {sum(took.values()):.2f} s",
+                f"useful {said['useful']:.2f}  clipped {said['clipped']:.3f}  "
+                f"{sum(took.values()):.2f} s  {rate:,.0f} tokens/s",
                 flush=True,
             )
 

@@ -77,8 +77,7 @@ class Policy:
             at, live = starts + place, rows[going]
             if not len(live):
                 break
-            width = int(at[live].max())
-            likely = self._log_probs(tokens[live, :width], temperature)[torch.arange(len(live)), at[live] - 1]
+            likely = self._following(tokens[live, : int(at[live].max())], at[live] - 1, temperature)
             drawn = likely.argmax(-1) if chance is None else torch.multinomial(likely.exp(), 1, generator=chance)[:, 0]
             tokens[live, at[live]] = drawn
             mask[live, at[live]] = 1
@@ -93,6 +92,12 @@ class Policy:
     def weights(self) -> dict[str, torch.Tensor]:
         """A copy of the weights."""
         return {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+
+    def _following(self, tokens: torch.Tensor, last: torch.Tensor, temperature: float) -> torch.Tensor:
+        """How likely each token is after the one at `last` of each row; equal rows are computed once."""
+        rows, same = torch.cat([tokens, last[:, None]], dim=1).unique(dim=0, return_inverse=True)
+        found = self._log_probs(rows[:, :-1], temperature)[torch.arange(len(rows)), rows[:, -1]]
+        return found[same]
 
     def _log_probs(self, tokens: torch.Tensor, temperature: float) -> torch.Tensor:
         logits = self.model(input_ids=tokens, use_cache=False).logits.float()

@@ -14,7 +14,8 @@ class Grpo:
 
     `updates_per_step` passes are made over the answers of a step: from the second on they are of an older policy, and
     the ratio is clipped at `1 - ratio_clip_min` and `1 + ratio_clip_max`. `reference_policy_kl_penalty` draws the
-    policy to the model that it began with; 0 needs no such model.
+    policy to the model that it began with; 0 needs no such model. `normalize_rewards` divides advantages by the
+    deviation of their group.
     """
 
     max_num_steps: int
@@ -24,6 +25,7 @@ class Grpo:
     ratio_clip_min: float = 0.2
     ratio_clip_max: float = 0.2
     reference_policy_kl_penalty: float = 0.0
+    normalize_rewards: bool = True
     val_period: int = 25
     seed: int = 42
 
@@ -39,9 +41,10 @@ class Generation:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """AdamW without decay, at a rate that stays; the gradient is clipped to a norm."""
+    """AdamW without decay, at a rate that goes from `lr` to `min_lr` in a cosine; the gradient is clipped to a norm."""
 
     lr: float = 0.001
+    min_lr: float = 0.0
     warmup_steps: int = 5
     clip_grad: float = 1.0
 

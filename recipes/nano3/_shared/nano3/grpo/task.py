@@ -41,14 +41,14 @@ def reward(said: str, answer: str) -> float:
     return float(" ".join(said.split()).casefold() == " ".join(answer.split()).casefold())
 
 
-def advantages(rewards: Sequence[float], size: int) -> list[float]:
-    """How much better each answer is than the others of its group of `size`, in standard deviations of the group."""
+def advantages(rewards: Sequence[float], size: int, normalize: bool) -> list[float]:
+    """How much better each answer is than the mean of its group of `size`; `normalize`: in the group's deviations."""
     made: list[float] = []
     for start in range(0, len(rewards), size):
         group = rewards[start : start + size]
         mean = sum(group) / len(group)
-        deviation = (sum((each - mean) ** 2 for each in group) / len(group)) ** 0.5
-        made += [(each - mean) / (deviation + 1e-6) for each in group]
+        deviation = (sum((each - mean) ** 2 for each in group) / len(group)) ** 0.5 + 1e-6
+        made += [(each - mean) / (deviation if normalize else 1.0) for each in group]
     return made
 
 

@@ -15,7 +15,8 @@ from nano3.packed import Conversation, read_packed
 from nano3.settings import SettingsError
 
 from .conversations import answer_loss, chosen, make_batch, share_of
-from .model import load_model
+from .data import read_corpus, training_batch
+from .model import load_model, next_token_loss
 from .ranks import Ranks
 from .settings import SftSettings
 
@@ -34,6 +35,7 @@ class FineTuning:
         self.base, self.tokenizer = settings.base_dir / "hf", settings.data_dir / "tokenizer"
         self.train, self.valid = (_read(settings.data_dir / f"{split}.parquet") for split in ("train", "valid"))
         check_tokenizers(self.base, self.tokenizer)
+        self.corpus = read_corpus(settings.text.dir) if settings.text.dir else None
 
     @property
     def described(self) -> str:
@@ -68,7 +70,16 @@ class FineTuning:
         counted = sum(self.train[place].counted for place in batch)
         mine = batch[ranks.rank :: ranks.world_size]
         loss = answer_loss(model, make_batch([self.train[place] for place in share_of(batch, ranks)]))
-        return loss / counted * float(bool(mine))
+        return loss / counted * float(bool(mine)) + self._text_loss(model, step, ranks)
+
+    def _text_loss(self, model: torch.nn.Module, step: int, ranks: Ranks) -> torch.Tensor | float:
+        """The mean over windows of the text that the model was pretrained on, so that it does not forget it."""
+        text = self.settings.text
+        if self.corpus is None:
+            return 0.0
+        seed = self.settings.rng.seed
+        rows, share = training_batch(self.corpus.train, step, seed, text.batch_size, text.seq_length, ranks)
+        return next_token_loss(model, rows) * share * text.weight
 
     def validation_losses(self, model: torch.nn.Module, ranks: Ranks) -> Iterator[tuple[float, int]]:
         """The conversations that are kept for validation, batch by batch."""

@@ -155,8 +155,19 @@ class TinySettings(RunSettings):
         return {"dataset.seq_length": self.dataset.seq_length}
 
 
+@dataclass(frozen=True)
+class Text:
+    """Prepared pretraining text that is mixed into every batch: so many windows, their loss times `weight`; or none."""
+
+    dir: Path | None = None
+    batch_size: int = 4
+    seq_length: int = 128
+    weight: float = 1.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class SftSettings(RunSettings):
     """All of fine-tuning's `tiny.yaml` but its `run:` section. `base_dir` is what pretraining wrote."""
 
     base_dir: Path
+    text: Text = field(default_factory=Text)

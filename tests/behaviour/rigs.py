@@ -43,7 +43,18 @@ _RUNAI = "run:ai's own command-line tool does it, which the lab does not have; i
 
 _ONE_NODE = "a job of this machine has one node"
 
-_ALONE = dict.fromkeys(("failing_setup_of_one_node", "failing_node", "ray_node_lost"), _ONE_NODE)
+_ALONE = dict.fromkeys(
+    (
+        "failing_setup_of_one_node",
+        "failing_node",
+        "ray_node_lost",
+        "ray_node_lost_and_tolerated",
+        "ray_node_missing",
+    ),
+    _ONE_NODE,
+)
+
+_ENDS_WITH_IT = "it ends with its client, as any job of this machine; tested in tests/local"
 
 _TOLD = ("TERM", "INT", "USR1", "HUP")
 
@@ -412,7 +423,7 @@ def handle_of(folder: Path) -> dict[str, Any]:
 
 
 RIGS = (
-    Rig("local", _local, unsupported=_ALONE, needs_launcher=("planned",)),
+    Rig("local", _local, unsupported={**_ALONE, "ray_client_killed": _ENDS_WITH_IT}, needs_launcher=("planned",)),
     Rig(
         "docker",
         _docker,

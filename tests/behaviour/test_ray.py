@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 from ray_jobs import ray_env
+from waiting import until
+
+from behaviour.bench import finish
 
 JOB = '''
     # /// script
@@ -59,16 +65,36 @@ LOSES = (
         ray.get(end_node.remote())
     except ray.exceptions.RayError as error:
         print("lost by", type(error).__name__, flush=True)
-    time.sleep(3600)
+    while os.environ["ON"] == "no" or sum(node["Alive"] for node in ray.nodes()) > 1:
+        time.sleep(0.2)
+    print("went on", flush=True)
+    raise SystemExit(5)
 """
 )
+ASKED = (
+    JOB
+    + """
+    print("ready", *sorted(look_everywhere()), flush=True)
+    wait_for_word()
+    print("still", *sorted(look_everywhere()), flush=True)
+    raise SystemExit(6)
+"""
+)
+NEVER_STARTS = """\
+if [ "$NODE_RANK" != 0 ]; then
+    mkdir "$NEMOTRON_JOB_DIR/hangs"
+    printf '#!/bin/sh\\nexec sleep 600\\n' > "$NEMOTRON_JOB_DIR/hangs/python"
+    chmod +x "$NEMOTRON_JOB_DIR/hangs/python"
+    export PATH=$NEMOTRON_JOB_DIR/hangs:$PATH
+fi"""
+"""A startup command after which the Python of every node but the first never does anything."""
 
 
-def prepared(bench, **keys):
-    """The bench for jobs of several nodes, with a Ray that they see."""
+def prepared(bench, *then, on="no", **keys):
+    """The bench for jobs of several nodes, with a Ray that they see. `then`: startup commands after it."""
     bench = bench.of_several()
     seen, path = bench.setting.seen(ray_env())
-    setup = [f"export PATH={path}/bin:$PATH AT_SETUP=$NEMOTRON_NODE_RANK"]
+    setup = [f"export PATH={path}/bin:$PATH AT_SETUP=$NEMOTRON_NODE_RANK ON={on}", *then]
     own = {"ray_resources": {"every": 1}, "ray_worker_resources": {"later": 2}, "startup_commands": setup}
     bench.profile(**{**own, **seen, **keys})
     return bench
@@ -114,3 +140,43 @@ def test_ray_node_lost(bench):
     assert (ended.code, record["state"]) == (1, "failed"), ended.err + ended.out
     assert "node 1" in record["cause"], record
     assert bench.leftovers(record["name"]) == []
+
+
+@pytest.mark.full
+def test_ray_node_lost_and_tolerated(bench):
+    """With `ray_tolerate_lost` a Ray job goes on without a node that is lost, and ends as its command."""
+    bench = prepared(bench, on="yes", ray_tolerate_lost=True)
+    ended = bench.attached(LOSES)
+    record = bench.show(bench.newest())
+    assert (ended.code, record["state"], record["exit_code"]) == (5, "failed", 5), ended.err + ended.out
+    log = bench.log(record["name"])
+    assert "went on\n" in log and "node 1" in log, log
+    assert bench.leftovers(record["name"]) == []
+
+
+@pytest.mark.full
+def test_ray_node_missing(bench):
+    """A node that does not join Ray in time is the job's failure, and is named; the command never runs."""
+    bench = prepared(bench, NEVER_STARTS, ray_start_timeout="10s")
+    ended = bench.attached(COUNTS)
+    record = bench.show(bench.newest())
+    assert (ended.code, record["state"]) == (1, "failed"), ended.err + ended.out
+    assert "node 1 (" in record["cause"] and "ray_start_timeout = 10s" in record["cause"], record
+    assert "TOLD" not in ended.out, ended.out
+    assert bench.leftovers(record["name"]) == []
+
+
+@pytest.mark.full
+def test_ray_client_killed(bench):
+    """A Ray job whose waiting client is killed with -9 goes on with its whole cluster, and ends as any job."""
+    bench = prepared(bench)
+    client = bench.start(ASKED)
+    name = until(lambda: bench.nemotron("jobs", "list", "--json").json, "the job", seconds=300)[0]["name"]
+    everywhere = " ".join(f"node-{rank}" for rank in range(bench.rig.several))
+    bench.log_has(name, f"ready {everywhere}", nodes=1)
+    os.killpg(client.pid, signal.SIGKILL)
+    finish(client)
+    bench.give_word(name)
+    assert bench.wait(name) == 6
+    assert f"still {everywhere}\n" in bench.log(name)
+    assert bench.leftovers(name) == []

@@ -71,9 +71,12 @@ def recipe_python() -> Path:
     return _environment("env", declared, _create_environment) / "bin" / "python"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ray_cluster(recipe_python: Path) -> Iterator[dict[str, str]]:
-    """The variables by which a Ray cluster of two CPUs is found: one for all that a test process prepares."""
+    """The variables by which a Ray cluster of two CPUs is found: one for all that a file of tests prepares.
+
+    No longer: though idle, its processes look around them all the time.
+    """
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": os.urandom(32).hex()}
     code = (
         "import ray, sys\n"
@@ -93,7 +96,7 @@ def ray_cluster(recipe_python: Path) -> Iterator[dict[str, str]]:
         process.communicate()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def prepare(run_recipe: Callable[..., Any], ray_cluster: dict[str, str]) -> Callable[..., Any]:
     """Run data preparation (for pretraining, or another script) on a configuration, on the tests' cluster."""
     return lambda config, script=DATA_PREP: run_recipe(script, config, **ray_cluster)
@@ -131,10 +134,12 @@ def run_recipe(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="session")
-def tiny_data(prepare: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What data preparation makes of `tiny.yaml`."""
-    folder = tmp_path_factory.mktemp("tiny-data")
-    done = prepare(recipe_config(DATA_PREP, "tiny", output_dir=folder))
+def tiny_data(run_recipe: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What data preparation makes of `tiny.yaml`: made once for all processes of this run, and only read."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "tiny-data"
+    with _locked(folder.with_suffix(".lock")):
+        done = run_recipe(DATA_PREP, recipe_config(DATA_PREP, "tiny", output_dir=folder))
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -27,7 +27,7 @@ SFT_DATA = NANO3 / "data" / "prep" / "sft" / "data_prep.py"
 IMPORTS = f"import sys; sys.path.insert(0, {str(SHARED)!r})\n"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def base_model(run_recipe, tiny_data, tmp_path_factory) -> Path:
     """A model after ten steps of pretraining: enough to go on from."""
     output = tmp_path_factory.mktemp("base")
@@ -38,7 +38,7 @@ def base_model(run_recipe, tiny_data, tmp_path_factory) -> Path:
     return output
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def sft_data(prepare, tiny_data, tmp_path_factory) -> Path:
     """The shipped conversations, as data preparation packs them."""
     output = tmp_path_factory.mktemp("sft-data")

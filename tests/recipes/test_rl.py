@@ -58,9 +58,10 @@ def test_a_reward_is_for_the_exact_answer_alone():
 
 
 def test_answers_are_held_to_the_others_of_their_group():
-    found = advantages([1, 0, 0, 0, 1, 1, 1, 1], 4)
+    found = advantages([1, 0, 0, 0, 1, 1, 1, 1], 4, normalize=True)
     assert found[0] == pytest.approx(3**0.5, rel=1e-3) and found[1:4] == [pytest.approx(-(3**-0.5), rel=1e-3)] * 3
     assert found[4:] == [0, 0, 0, 0]
+    assert advantages([1, 0, 0, 0, 1, 1, 1, 1], 4, normalize=False) == [0.75, -0.25, -0.25, -0.25, 0, 0, 0, 0]
 
 
 def test_every_question_comes_once_before_any_comes_again():

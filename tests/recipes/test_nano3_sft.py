@@ -152,6 +152,26 @@ def test_six_steps_and_six_more_equal_twelve_and_two_processes_train_as_one(fine
     assert largest_difference({1: once[1], 2: once[2]}, {1: two[1], 2: two[2]}) <= CLOSE
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"dir": "other"}, "the model has another tokenizer"),
+        ({"seq_length": 10_000_000}, "too few for text.seq_length=10000000"),
+        ({"batch_size": 0}, "text.batch_size must be at least 1, not 0"),
+    ],
+)
+def test_text_that_cannot_be_mixed_in_is_refused(run_recipe, base_model, sft_data, tiny_data, tmp_path, change, words):
+    other = tmp_path / "other"
+    shutil.copytree(tiny_data, other)
+    (other / "tokenizer" / "tokenizer.json").write_text("{}")
+    paths = {"data__path": sft_data, "base__path": base_model, "text__path": tiny_data}
+    config = recipe_config(SFT, "tiny", output_dir=tmp_path / "out", **paths)
+    config["text"].update(change | ({"dir": str(other)} if "dir" in change else {}))
+    done = run_recipe(SFT, config)
+    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_another_tokenizer_is_refused(run_recipe, base_model, sft_data, tmp_path):
     other = tmp_path / "data"
     shutil.copytree(sft_data, other)

@@ -61,13 +61,14 @@ def _steps_of(ctx: Context, _param: Any, incomplete: str) -> list[str]:
     """The names of the steps of the config that is typed, or of the default one; none where it cannot be read."""
     from nemo_runspec.errors import UserError
     from nemo_runspec.pipelines.file import read_pipeline
+    from nemo_runspec.planning.config_choice import choose_yaml
 
     assert isinstance(ctx.command, PipeCommand)
-    recipe, typed = ctx.command.recipe, ctx.params.get("config")
-    name = (typed[-1] if isinstance(typed, tuple | list) and typed else typed) or recipe.spec.config_default
-    file = name if name.endswith((".yaml", ".yml")) else str(recipe.config_dir / f"{name}.yaml")
+    typed = ctx.params.get("config")
+    config = (typed[-1] if isinstance(typed, tuple | list) and typed else typed) or None
     try:
-        steps = read_pipeline(file).stages
+        choice = choose_yaml(ctx.command.recipe, config)
+        steps = read_pipeline(str(choice.file)).stages if choice else ()
     except UserError:
         return []
     return [found for step in steps if (found := step.id or step.step).startswith(incomplete)]

@@ -84,11 +84,11 @@ def validation_batches(
         yield torch.from_numpy(np.stack(rows).astype(np.int64))
 
 
-def check_length(corpus: Corpus, length: int) -> None:
+def check_length(corpus: Corpus, key: str, length: int) -> None:
     """Raise where a split is too short for one window."""
     for name, tokens, least in (("train", corpus.train, 2 * length + 1), ("valid", corpus.valid, length + 1)):
         if len(tokens) < least:
-            raise SettingsError(f"the {name} split has {len(tokens)} tokens, too few for dataset.seq_length={length}")
+            raise SettingsError(f"the {name} split has {len(tokens)} tokens, too few for {key}={length}")
 
 
 def _stream(blend: Blend) -> Tokens:

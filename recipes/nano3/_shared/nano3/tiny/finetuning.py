@@ -15,7 +15,7 @@ from nano3.packed import Conversation, read_packed
 from nano3.settings import SettingsError
 
 from .conversations import answer_loss, chosen, make_batch, share_of
-from .data import read_corpus, training_batch
+from .data import check_length, read_corpus, training_batch
 from .model import load_model, next_token_loss
 from .ranks import Ranks
 from .settings import SftSettings
@@ -36,6 +36,9 @@ class FineTuning:
         self.train, self.valid = (_read(settings.data_dir / f"{split}.parquet") for split in ("train", "valid"))
         check_tokenizers(self.base, self.tokenizer)
         self.corpus = read_corpus(settings.text.dir) if settings.text.dir else None
+        if self.corpus is not None:
+            check_tokenizers(self.base, self.corpus.tokenizer_dir)
+            check_length(self.corpus, "text.seq_length", settings.text.seq_length)
 
     @property
     def described(self) -> str:

@@ -30,7 +30,7 @@ class Pretraining:
 
     def __init__(self, settings: TinySettings) -> None:
         self.settings, self.corpus = settings, read_corpus(settings.data_dir)
-        check_length(self.corpus, settings.dataset.seq_length)
+        check_length(self.corpus, "dataset.seq_length", settings.dataset.seq_length)
 
     @property
     def described(self) -> str:

@@ -171,3 +171,7 @@ class SftSettings(RunSettings):
 
     base_dir: Path
     text: Text = field(default_factory=Text)
+
+    def also_positive(self) -> dict[str, int]:
+        """The windows of text."""
+        return {"text.batch_size": self.text.batch_size, "text.seq_length": self.text.seq_length}

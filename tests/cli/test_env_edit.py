@@ -215,8 +215,8 @@ def test_a_change_changes_what_it_names_and_nothing_else(name, changes):
         if value is not None:
             table[last] = value
     assert after == before
-    comments = [line for line in FILE.splitlines() if line.startswith("#")]
-    assert [line for line in made.splitlines() if line.startswith("#")] == comments
+    comments = [line for line in FILE.split("\n") if line.startswith("#")]
+    assert [line for line in made.split("\n") if line.startswith("#")] == comments
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])

@@ -43,6 +43,8 @@ SCRIPT = RECIPES / "data" / "prep" / "pretrain" / "data_prep.py"
 sys.path.insert(0, str(RECIPES / "_shared"))
 VOCABULARY = 32_000
 BATCH = 1000
+RAY = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
+"""Below `uv run` Ray would make the environment of each worker anew, from the project that this file lies in."""
 AIMS = {"bare": 0.8, "datasets": 1.3, "two": 1.7}
 
 
@@ -124,7 +126,7 @@ def whole(folder: Path, workers: int) -> tuple[int, float]:
         log = Path(made) / "metrics.jsonl"
         subprocess.run(
             [sys.executable, str(SCRIPT), "--config", f"{made}/config.yaml"],
-            env={**os.environ, "NEMOTRON_METRICS_FILE": str(log)}, check=True, stdout=subprocess.DEVNULL,
+            env={**os.environ, **RAY, "NEMOTRON_METRICS_FILE": str(log)}, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         records = [json.loads(line) for line in log.read_text().splitlines()]
         first, last = records[0], records[-1]

@@ -18,10 +18,6 @@ from support import Outcome, Project
 
 FULL = os.environ.get("REQUIRE_LAB") == "full"
 REQUIRED = FULL or os.environ.get("REQUIRE_LAB") == "1"
-_FEW_CORES = len(os.sched_getaffinity(0)) < 4 if hasattr(os, "sched_getaffinity") else False
-_HEAVY_FILES = Path(__file__).parent / "data" / "heavy.json"
-_HEAVY = frozenset(json.loads(_HEAVY_FILES.read_text(encoding="utf-8"))) if _HEAVY_FILES.exists() else frozenset()
-"""Files whose tests take a quarter of the processor time of all, and hold once more what quicker ones hold too."""
 _LONG_TESTS = Path(__file__).parent / "data" / "slow.json"
 _LONG = frozenset(json.loads(_LONG_TESTS.read_text(encoding="utf-8"))) if _LONG_TESTS.exists() else frozenset()
 """Functions that need no lab and took over half a second of processor time, all their cases together."""
@@ -99,7 +95,6 @@ def pytest_configure(config: pytest.Config) -> None:
 # REQUIRE_LAB=full alone.
 
 SLOW = "slow: tests that take long; REQUIRE_LAB=1 uv run --group dev pytest"
-FEW = "full: with fewer than four cores also the heaviest files (tests/data/heavy.json), to stay within CI's 25 minutes"
 LARGE = "full: tests over 2 minutes, or with over 1 GB of packages; REQUIRE_LAB=full uv run --group dev pytest"
 
 
@@ -113,8 +108,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _left_out(item: pytest.Item) -> str | None:
     if item.get_closest_marker("full") and not FULL:
         return LARGE
-    if REQUIRED and not FULL and _FEW_CORES and item.nodeid.partition("::")[0] in _HEAVY:
-        return FEW
     if REQUIRED:
         return None
     mark = item.get_closest_marker("lab")

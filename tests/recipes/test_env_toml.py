@@ -234,9 +234,9 @@ def test_a_generated_profile_that_was_made_wrong_is_told_with_its_line(write, ne
         ("curate_nemo_curator", gpus, "8 GPUs would be taken for a recipe that uses none"),
         ("sdg_data_designer", gpus, "8 GPUs would be taken for a recipe that uses none"),
         ("rl_nemo_rl_dpo", "ray_port = 10001", "Ray keeps 10001 for its clients"),
-        ("rl_nemo_rl_rlhf", "gpus_per_node = 1", "8 GPUs per node, and the job has 1"),
     )
-    for step, line, _ in mistakes:
+    too_few = ("rl_nemo_rl_rlhf", "gpus_per_node = 1", "the reward model takes 1 x 4 GPUs, which leaves nothing")
+    for step, line, _ in (*mistakes, too_few):
         head, _, rest = text.partition(f"[{target}_{step}]\n")
         own, _, below = rest.partition("\n[")
         own = "\n".join(each for each in own.splitlines() if not each.startswith(line.partition("=")[0]))
@@ -249,3 +249,6 @@ def test_a_generated_profile_that_was_made_wrong_is_told_with_its_line(write, ne
         place = f"  at:  env.{target}.toml:{number} [{target}_{step}]\n       {line}\n"
         before, found, _ = report.err.partition(place)
         assert found and said in before.splitlines()[-1], report.err
+    # Here two files disagree, and the place is that of the one that says what is needed.
+    before, found, _ = report.err.partition("rlhf/config/default.yaml:")
+    assert found and f"profile '{target}_{too_few[0]}': {too_few[2]}" in before.splitlines()[-2], report.err

@@ -2,8 +2,8 @@
 
 Each block is taken as it stands and filled in for a lab: addresses, accounts, names of partitions, images and volumes
 that the lab has, and no more nodes and processes than its machine. Nothing else is changed. The data is not there at
-first, as on a fresh cluster. One profile of each executor trains to the end, with all processes that the machine takes;
-the others, in the full tier, for a few steps with one process a node. Profiles that are equal once they are filled in
+first, as on a fresh cluster. One profile of each executor trains, with all processes that the machine takes: that of
+this machine until it has learnt, the others for a few steps. The rest, in the full tier, take one process a node. Profiles that are equal once they are filled in
 are run once.
 """
 
@@ -122,7 +122,7 @@ def _all() -> Iterator[tuple[Any, str, int]]:
                 continue
             seen.add(text)
             executor = profile.get("executor", "local")
-            words = SHORT if executor in begun else LEARNS
+            words = LEARNS if executor == "local" and executor not in begun else SHORT
             marks = [*LABS.get(executor, ()), *([pytest.mark.full] if executor in begun else ())]
             if executor in begun:
                 one = ("nodes", *PROCESSES) if executor in paired else PROCESSES

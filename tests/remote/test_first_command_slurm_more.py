@@ -8,6 +8,6 @@ from first_command import cases, run_the_first_command
 CASES = cases(lambda executor, block: executor == "slurm" and block >= 10)
 
 
-@pytest.mark.parametrize(("name", "profile", "words"), CASES)
-def test_the_first_command(request, tmp_path, name, profile, words):
-    run_the_first_command(request, tmp_path, name, profile, words)
+@pytest.mark.parametrize(("name", "profile"), CASES)
+def test_the_first_command(request, tmp_path, name, profile):
+    run_the_first_command(request, tmp_path, name, profile)

@@ -13,12 +13,12 @@ from behaviour.bench import finish, same_lines
 from nemo_runspec.records.metrics import metrics_file
 from nemo_runspec.sweeps.series import read_series
 
-MANY = 200_000
+MANY = 100_000
 
 
 @pytest.mark.slow
 def test_many_lines(bench):
-    """200,000 numbered lines from output and errors are all there, in order, on the terminal and in the log."""
+    """100,000 numbered lines from output and errors are all there, in order, on the terminal and in the log."""
     ended = bench.attached(
         f"""
         for number in range(0, {MANY}, 2):
@@ -34,11 +34,11 @@ def test_many_lines(bench):
 
 @pytest.mark.slow
 def test_fast_output(bench):
-    """A hundred megabytes of output lose no byte."""
+    """Fifty megabytes of output lose no byte."""
     ended = bench.attached(
         """
         block = "".join(f"{number:07} " + "x" * 91 + "\\n" for number in range(10_000)).encode()
-        for _ in range(100):
+        for _ in range(50):
             view = memoryview(block)
             while view:
                 view = view[os.write(1, view):]
@@ -46,10 +46,10 @@ def test_fast_output(bench):
     )
     assert ended.code == 0, ended.err
     block = "".join(f"{number:07} " + "x" * 91 + "\n" for number in range(10_000))
-    wanted = hashlib.sha256(block.encode() * 100).digest()
+    wanted = hashlib.sha256(block.encode() * 50).digest()
     assert hashlib.sha256("".join(f"{line}\n" for line in ended.lines).encode()).digest() == wanted
     tags = 10_000 * len("[rank0] ") if bench.rig.nodes > 1 else 0
-    assert len(ended.out) == 100 * (len(block) + tags) * bench.rig.nodes
+    assert len(ended.out) == 50 * (len(block) + tags) * bench.rig.nodes
 
 
 def test_long_lines(bench):

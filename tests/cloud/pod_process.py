@@ -48,10 +48,12 @@ def producing(plan: Plan, name: str, path: str) -> Plan:
     return replace(plan, produces=(Artifact(name, "model", artifact="my-model", path=path),))
 
 
-def loaded(plan: Plan, *, kind: str = "lepton", archive: Path | None = None, offer: Offer = ROOMY) -> JobUpload:
-    """The plan's cargo, put where its offer says."""
+def loaded(
+    plan: Plan, *, kind: str = "lepton", platform: str = "", archive: Path | None = None, offer: Offer = ROOMY
+) -> JobUpload:
+    """The plan's cargo, put where its offer says. `platform`: the module of one that is not ours."""
     texts = {"train.yaml": "{}\n", "job.yaml": "{}\n"}
-    platform = node_program(kind)
+    platform = platform or node_program(kind)
     texts |= {file.name: file.text for file in pod_files(plan, platform)}
     texts |= {program.name: program_text(program.name, program.modules) for program in pod_programs(platform)}
     return load(plan, texts, Parts(read_bundle(plan.bundle), archive), offer, lambda line: None)
@@ -123,16 +125,18 @@ def path_of_tests() -> str:
     return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
-def start(cargo: JobUpload, **env: str) -> PodProcess:
-    """A pod as Lepton starts it: the words are arguments."""
-    return PodProcess(["/bin/bash", "-c", boot_program(), "nemotron", *pod_arguments(cargo)], env)
+def start(cargo: JobUpload, *, platform: str = "", **env: str) -> PodProcess:
+    """A pod as Lepton starts it: the words are arguments. `platform`: as of `loaded`."""
+    program = boot_program(platform or node_program("lepton"))
+    return PodProcess(["/bin/bash", "-c", program, "nemotron", *pod_arguments(cargo)], env)
 
 
 def start_as_variables(cargo: JobUpload, **env: str) -> PodProcess:
     """A pod as run:ai starts it: the program and the words are variables."""
     cargo_words = {f"NEMOTRON_CARGO_{number}": word for number, word in enumerate(pod_arguments(cargo))}
     return PodProcess(
-        ["/bin/bash", "-c", 'eval "$NEMOTRON_BOOT"'], {"NEMOTRON_BOOT": boot_program(), **cargo_words, **env}
+        ["/bin/bash", "-c", 'eval "$NEMOTRON_BOOT"'],
+        {"NEMOTRON_BOOT": boot_program(node_program("dgxcloud")), **cargo_words, **env},
     )
 
 

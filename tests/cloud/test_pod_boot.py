@@ -15,7 +15,7 @@ from labs.pods import needs_mounts
 from pod_process import PodProcess, cloud_plan, loaded, node, start, start_as_variables, with_code, without
 
 from nemo_runspec.backends.cloud.code.upload import JobUpload, Part
-from nemo_runspec.backends.cloud.pod.program import boot_program
+from nemo_runspec.backends.cloud.pod.program import boot_program, node_program
 from nemo_runspec.script.pod_marker import read_ends
 
 CHECK = """
@@ -53,8 +53,9 @@ def test_files_and_code_arrive_and_the_end_is_told(tmp_path, package, begin):
     assert sorted(path.name for path in Path(plan.job_dir).parent.iterdir()) == [plan.name], "nothing is left beside it"
 
 
-def test_program_is_short_and_holds_nothing_that_kubernetes_rewrites():
-    program = boot_program()
+@pytest.mark.parametrize("kind", ["lepton", "dgxcloud"])
+def test_program_is_short_and_holds_nothing_that_kubernetes_rewrites(kind):
+    program = boot_program(node_program(kind))
     assert len(program) <= 4000
     assert "$$" not in program and "$(" not in program
     subprocess.run(["bash", "-n", "-c", program], check=True)

@@ -11,7 +11,7 @@ from labs.pods import Pods, needs_mounts
 from pod_process import cloud_plan, loaded, name_service, node, producing, start, start_as_variables
 
 from nemo_runspec.backends.cloud.code.upload import pod_arguments
-from nemo_runspec.backends.cloud.pod.program import boot_program
+from nemo_runspec.backends.cloud.pod.program import boot_program, node_program
 from nemo_runspec.records.metrics import last_values
 from nemo_runspec.script.markers import cause, decisive
 from nemo_runspec.script.pod_marker import metrics_history, outputs_of, read_ends
@@ -270,7 +270,7 @@ def test_stop_ends_a_job_as_process_1_of_its_container(tmp_path):
     handler = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))"
     plan = cloud_plan(tmp_path, WAIT.format(handler=handler))
     with Pods(tmp_path / "pods") as pods:
-        command = ["/bin/bash", "-c", boot_program(), "nemotron", *pod_arguments(loaded(plan))]
+        command = ["/bin/bash", "-c", boot_program(node_program("lepton")), "nemotron", *pod_arguments(loaded(plan))]
         (tmp_path / "run").mkdir()
         pod = pods.start("a-pod", command, {}, [(tmp_path / "run", str(tmp_path / "run"), False)])
         pod.wait_for("up")
@@ -337,6 +337,6 @@ def test_process_1_leaves_no_zombie_of_processes_that_lose_their_parent(tmp_path
     with Pods(tmp_path / "pods") as pods:
         cargo = loaded(cloud_plan(tmp_path, script))
         (tmp_path / "run").mkdir()
-        command = ["/bin/bash", "-c", boot_program(), "nemotron", *pod_arguments(cargo)]
+        command = ["/bin/bash", "-c", boot_program(node_program("lepton")), "nemotron", *pod_arguments(cargo)]
         pod = pods.start("a-pod", command, {}, [(tmp_path / "run", str(tmp_path / "run"), False)])
         assert pod.wait() == 0, pod.text

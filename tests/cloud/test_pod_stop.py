@@ -7,7 +7,7 @@ from labs.pods import Pods, needs_mounts
 from pod_process import cloud_plan, loaded, name_service, node, path_of_tests, start
 
 from nemo_runspec.backends.cloud.code.upload import pod_arguments
-from nemo_runspec.backends.cloud.pod.program import boot_program
+from nemo_runspec.backends.cloud.pod.program import boot_program, node_program
 from nemo_runspec.script.pod_marker import read_ends
 
 
@@ -37,7 +37,13 @@ def container(tmp_path):
     with Pods(tmp_path / "pods") as pods:
 
         def make(plan, env, files):
-            command = ["/bin/bash", "-c", boot_program(), "nemotron", *pod_arguments(loaded(plan))]
+            command = [
+                "/bin/bash",
+                "-c",
+                boot_program(node_program("lepton")),
+                "nemotron",
+                *pod_arguments(loaded(plan)),
+            ]
             mounts, names = [(tmp_path / "run", str(tmp_path / "run"), False)], ["worker-0.my-job-ab12-job-svc"]
             return pods.start("a-pod", command, env, mounts, names, files=files)
 

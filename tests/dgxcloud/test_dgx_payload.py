@@ -11,7 +11,7 @@ from support import Project
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.cloud.pod.program import boot_program
+from nemo_runspec.backends.cloud.pod.program import boot_program, node_program
 from nemo_runspec.backends.cloud.request import UPLOAD
 from nemo_runspec.backends.dgxcloud import credentials
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
@@ -36,7 +36,7 @@ def target(**env: Any) -> DgxCloudTarget:
 
 def test_too_short_arguments_are_refused():
     assert target(max_args_chars=_SHORTEST_ARGS).max_args_chars == _SHORTEST_ARGS
-    assert len(boot_program()) <= _SHORTEST_ARGS
+    assert len(boot_program(node_program("dgxcloud"))) <= _SHORTEST_ARGS
     with pytest.raises(UserError, match="max_args_chars: 1000 characters do not hold what a pod begins with"):
         target(max_args_chars=1000)
 

@@ -20,6 +20,8 @@ import yaml
 from labs.cache import CACHE
 from labs.recipe_packages import recipe_packages
 
+from .warm_python import WarmPython
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -32,6 +34,7 @@ DATA_PREPS = sorted((NANO3 / "data" / "prep").glob("*/data_prep.py"))
 TRAIN = NANO3 / "pretrain" / "train.py"
 SFT = NANO3 / "sft" / "train.py"
 EVAL = NANO3 / "eval" / "eval.py"
+WARM = (TRAIN, SFT, EVAL)
 MEGATRON = ("megatron-bridge==0.3.1", "megatron-core==0.16.1")
 RAY_MARK = "NEMOTRON_TESTS_OWN_RAY"
 """A variable of all processes of a test process's cluster, which holds its number."""
@@ -97,9 +100,25 @@ def ray_cluster(recipe_python: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def prepare(run_recipe: Callable[..., Any], ray_cluster: dict[str, str]) -> Callable[..., Any]:
-    """Run data preparation (for pretraining, or another script) on a configuration, on the tests' cluster."""
-    return lambda config, script=DATA_PREP: run_recipe(script, config, **ray_cluster)
+def prepare(
+    recipe_python: Path, run_recipe: Callable[..., Any], ray_cluster: dict[str, str], tmp_path_factory: Any
+) -> Iterator[Callable[..., Any]]:
+    """Run data preparation (for pretraining, or another script) on a configuration, on the tests' cluster.
+
+    `alone=True`: as a process of its own, and not in the one that all tests of a file share.
+    """
+    driver = WarmPython(recipe_python, SHARED, recipe_environment(**ray_cluster))
+
+    def run(config: dict[str, Any], script: Path = DATA_PREP, alone: bool = False) -> Any:
+        if alone:
+            return run_recipe(script, config, **ray_cluster)
+        folder = tmp_path_factory.mktemp("prepared")
+        (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        words = ["--config", str(folder / "config.yaml")]
+        return driver.run(script, words, recipe_environment(**ray_cluster), folder)
+
+    yield run
+    driver.close()
 
 
 @pytest.fixture(scope="session")
@@ -113,14 +132,25 @@ def megatron() -> Path:
 
 
 @pytest.fixture(scope="session")
-def run_recipe(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """Run a recipe's script on a configuration, alone or under torchrun; two threads in all."""
+def run_recipe(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
+    """Run a recipe's script on a configuration, as one process or several.
+
+    `alone=True`: as processes of their own, several of them under torchrun; else the scripts that train and measure run
+    in forks of one that is warm.
+    """
+    warm: list[WarmPython] = []
 
     def run(
-        script: Path, config: dict[str, Any], processes: int | None = None, **environment: str
+        script: Path, config: dict[str, Any], processes: int | None = None, alone: bool = False, **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        path = tmp_path_factory.mktemp("config") / "train.yaml"
+        folder = tmp_path_factory.mktemp("config")
+        path = folder / "train.yaml"
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
+        if script in WARM and not alone:
+            if not warm:
+                warm.append(WarmPython(recipe_python, SHARED, recipe_environment()))
+            words = ["--config", str(path)]
+            return warm[0].run(script, words, recipe_environment(**environment), folder, processes or 1)
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
         return subprocess.run(
             [str(recipe_python), *(launch if processes else []), str(script), "--config", str(path)],
@@ -130,7 +160,9 @@ def run_recipe(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) ->
             timeout=900,
         )
 
-    return run
+    yield run
+    for each in warm:
+        each.close()
 
 
 @pytest.fixture(scope="session")

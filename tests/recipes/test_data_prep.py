@@ -217,7 +217,7 @@ def test_a_run_that_was_killed_goes_on_and_ray_runs_again_what_a_lost_worker_had
     prepare, recipe_python, ray_cluster, tmp_path
 ):
     """The driver is killed once some shards are there; the next run loses a worker in the middle of one."""
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": f"Line {n} of many."}) + "\n" for n in range(4000)))
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": f"Line {n} of many."}) + "\n" for n in range(2000)))
     config = {
         "datasets": [{"name": "lines", "paths": [f"{tmp_path}/*.jsonl"]}],
         "tokenizer": {"train_vocab_size": 300},

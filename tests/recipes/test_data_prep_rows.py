@@ -122,13 +122,15 @@ def test_files_of_the_hub_are_read_as_the_same_rows_in_lines(tiny_data, prepare,
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     config = recipe_config(SFT, "tiny", pretrain__path=tiny_data)
     for name, path, size in (("hub", "hf://datasets/acme/questions/data/*.parquet", 1000), ("lines", str(TEXT), 9000)):
-        done = prepare(config | {"output_dir": str(tmp_path / name), "paths": [path], "shard_bytes": size}, SFT)
+        changes = {"output_dir": str(tmp_path / name), "paths": [path], "shard_bytes": size}
+        done = prepare(config | changes, SFT, alone=name == "hub")
         assert done.returncode == 0, done.stderr
     hub, lines = files_of(tmp_path / "hub"), files_of(tmp_path / "lines")
     assert [hub[f"{split}.parquet"] for split in ("train", "valid")] == [
         lines[f"{split}.parquet"] for split in ("train", "valid")
     ]
-    done = prepare(config | {"output_dir": str(tmp_path / "none"), "paths": ["hf://datasets/acme/others/*"]}, SFT)
+    changes = {"output_dir": str(tmp_path / "none"), "paths": ["hf://datasets/acme/others/*"]}
+    done = prepare(config | changes, SFT, alone=True)
     assert (done.returncode, "'hf://datasets/acme/others/*' cannot be fetched" in done.stderr) == (2, True), done.stderr
 
 

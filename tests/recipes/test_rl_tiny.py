@@ -86,6 +86,18 @@ def records(folder: Path, key: str) -> dict[int, float]:
     return {record["step"]: record[key] for record in map(json.loads, lines) if key in record}
 
 
+def test_some_steps_are_answered_rewarded_and_learnt_from(run_recipe, ray_cluster, undecided, rows, tmp_path):
+    done = run_recipe(RL, config_of(tmp_path, rows, undecided, max_num_steps=2, val_period=2), **ray_cluster)
+    assert done.returncode == 0, done.stderr
+    assert list(records(tmp_path, "val_reward")) == [0, 2]
+    assert all(0 < value < 1 for value in records(tmp_path, "reward").values()), "it says both words"
+    learnt, before = (folder / "model.safetensors" for folder in (tmp_path / "hf", undecided))
+    assert learnt.read_bytes() != before.read_bytes()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step_00000002"]
+    assert (tmp_path / "reward.png").is_file()
+
+
+@pytest.mark.full
 def test_the_reward_rises_and_a_stopped_run_goes_on_to_the_same(
     recipe_python, run_recipe, ray_cluster, undecided, rows, tmp_path
 ):

@@ -36,7 +36,7 @@ FIRST = ("nano3", "pretrain", "-c", "tiny")
 SHORT = ("train.train_iters=3", "train.eval_iters=1", "train.require_below_unigram=false")
 PROCESSES = ("ntasks_per_node", "nprocs_per_node", "nproc_per_node")
 MOST = 2
-"""Nodes, and processes on each, of the labs' one machine."""
+"""Nodes of the labs' one machine, or processes on one of them."""
 
 IMAGE = "nvcr.io/nvidia/nemo:25.11.nemotron_3_nano"
 """What the recipe names; on Slurm the specification mostly leaves it to that."""
@@ -89,8 +89,10 @@ def filled(profile: Table) -> Table:
     executor = profile.get("executor", "local")
     wanted = {**{key: value for key, value in FILLED[executor].items() if key in profile}, **ALWAYS[executor]}
     small = {key: min(profile[key], MOST) for key in ("nodes", *PROCESSES) if key in profile}
+    if small.get("nodes", 1) > 1:
+        small |= {key: 1 for key in PROCESSES if key in profile}
     if executor in ("lepton", "dgxcloud") and "nprocs_per_node" not in profile:
-        small["nprocs_per_node"] = MOST
+        small["nprocs_per_node"] = MOST if small.get("nodes", 1) == 1 else 1
     if profile.get("packager") == "hybrid":
         small["packager_sub_packagers"] = {"code": {"packager": "git"}}
     image = {"container_image": IMAGES[executor]} if "container_image" in profile and executor in IMAGES else {}

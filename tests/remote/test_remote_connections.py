@@ -37,7 +37,8 @@ PATIENT = """
     while True:
         time.sleep(0.05)
 """
-AT_ONCE = 50
+AT_ONCE = 50 if os.environ.get("REQUIRE_LAB") == "full" else 20
+"""More than the ten sessions over one connection, and ten that have not logged in yet, that an sshd allows."""
 
 
 def test_dropped_connections(cluster):
@@ -104,8 +105,8 @@ def test_interrupt_at_a_terminal(cluster, key, code):
     assert cluster.show(name)["state"] == "cancelled"
 
 
-def test_fifty_at_once(cluster, tmp_path):
-    """Fifty submissions at the same time from one machine: one connection, and every job is there once."""
+def test_many_at_once(cluster, tmp_path):
+    """Many submissions at the same time from one machine: one connection, and every job is there once."""
     (tmp_path / "patient").mkdir()
     (tmp_path / "patient" / "sitecustomize.py").write_text(PATIENT_CLIENT)
     cluster.project.extra["PYTHONPATH"] = str(tmp_path / "patient")

@@ -30,7 +30,7 @@ nemotron_tee=$!
 for nemotron_code in TERM INT HUP USR1 USR2; do trap "nemotron_tell $nemotron_code" "$nemotron_code"; done
 nemotron_come=$nemotron_early nemotron_early=''; for nemotron_code in $nemotron_come; do nemotron_tell "$nemotron_code"; done
 case $nemotron_values in *'"cloud_metadata": {'* | *'"data": ['*) nemotron_why='data on S3' ;; esac
-case $nemotron_values in *'"nodes": 1,'*) ;; *) nemotron_why='a job of several nodes' nemotron_node=${LEPTON_JOB_WORKER_INDEX:-${PET_NODE_RANK:-$RANK}} ;; esac
+case $nemotron_values in *'"nodes": 1,'*) ;; *) nemotron_why='a job of several nodes' nemotron_node=$nemotron_index ;; esac
 [ -z "$nemotron_why" ] || nemotron_end 1 "the image has no python3 (3.6 or later), which $nemotron_why needs" image
 nemotron_do bash -eo pipefail -c "${nemotron_prepare:-:}"
 [ "$nemotron_code" -eq 0 ] || nemotron_end "$nemotron_code" 'a command of pre_launch_commands failed' pre_launch

@@ -38,10 +38,10 @@ BASE_URL = "BASE_URL"
 
 def make_request(target: DgxCloudTarget, plan: Plan) -> CreateRequest:
     """The request that makes a plan's workload."""
-    from nemo_runspec.backends.cloud.pod.program import boot_program
+    from nemo_runspec.backends.cloud.pod.program import boot_program, node_program
 
     nodes, project = plan.resources.nodes, target.project_name or "the project"
-    spec = target_spec(target, nodes, plan.resources.gpus_per_node, boot_program(), [UPLOAD])
+    spec = target_spec(target, nodes, plan.resources.gpus_per_node, boot_program(node_program(plan.executor)), [UPLOAD])
     body = {
         "name": plan.name,
         "projectId": Placeholder(PROJECT, f"the id of project {project}, asked for when it is submitted"),

@@ -35,9 +35,9 @@ _NVIDIA_REGISTRY = "nvcr.io/"
 
 def make_request(target: LeptonTarget, plan: Plan) -> CreateRequest:
     """The request that makes a plan's job."""
-    from nemo_runspec.backends.cloud.pod.program import boot_program
+    from nemo_runspec.backends.cloud.pod.program import boot_program, node_program
 
-    command = ["/bin/bash", "-c", boot_program(), "nemotron", UPLOAD]
+    command = ["/bin/bash", "-c", boot_program(node_program(plan.executor)), "nemotron", UPLOAD]
     secrets = [secret.name for secret in plan.secrets if secret.origin != "missing"]
     spec = make_spec(target, plan.resources.nodes, secrets, command, plan.resources.gpus_per_node)
     metadata = {"id": plan.name, "name": plan.name, "labels": {JOB_LABEL: plan.name, ATTEMPT_LABEL: "0"}}

@@ -19,6 +19,7 @@ from .actors import LearnerActor, RolloutActor
 from .plot import draw_rewards
 from .policy import Rollout, check_model
 from .settings import RlSettings
+from .shares import gpu_share
 from .task import Question, questions_of_step, read_questions
 
 STOPPED_BY_SIGNAL = 128 + signal.SIGTERM
@@ -41,7 +42,8 @@ class Trainer:
 
     def __init__(self, settings: RlSettings, questions: Sequence[Question], held_out: Sequence[Question]) -> None:
         self.settings, self.questions, self.held_out = settings, questions, held_out
-        rollout, learner = (ray.remote(num_cpus=0)(kind) for kind in (RolloutActor, LearnerActor))
+        share = gpu_share(ray.cluster_resources().get("GPU", 0), 1 + settings.generation.workers)
+        rollout, learner = (ray.remote(num_cpus=0, num_gpus=share)(kind) for kind in (RolloutActor, LearnerActor))
         self.learner: Any = learner.remote(settings)
         self.workers: list[Any] = [rollout.remote(settings) for _ in range(settings.generation.workers)]
         self.metrics = MetricsLog(settings.output_dir)

@@ -51,12 +51,16 @@ def check_model(folder: Path) -> None:
 
 
 class Policy:
-    """A model that answers. `folder`: a Hugging Face checkpoint whose tokenizer has a chat template."""
+    """A model that answers. `folder`: a Hugging Face checkpoint whose tokenizer has a chat template.
+
+    It computes on the GPU that this process sees, where there is one; what it is given and returns is not there.
+    """
 
     def __init__(self, folder: Path) -> None:
         torch.set_num_threads(1)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
         self.model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        self.model.to("cuda" if torch.cuda.is_available() else "cpu")
         if hasattr(self.model, "set_experts_implementation"):
             self.model.set_experts_implementation("eager")  # the grouped kernel rounds differently for other batches
         self.end: int = self.tokenizer.eos_token_id
@@ -90,8 +94,8 @@ class Policy:
         return self._log_probs(tokens[:, :-1], temperature).gather(2, tokens[:, 1:, None])[:, :, 0]
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """A copy of the weights."""
-        return {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        """A copy of the weights, on the processor's side: whoever takes them may see no GPU."""
+        return {name: value.detach().to("cpu", copy=True) for name, value in self.model.state_dict().items()}
 
     def _following(self, tokens: torch.Tensor, last: torch.Tensor, temperature: float) -> torch.Tensor:
         """How likely each token is after the one at `last` of each row; equal rows are computed once."""
@@ -100,8 +104,8 @@ class Policy:
         return found[same]
 
     def _log_probs(self, tokens: torch.Tensor, temperature: float) -> torch.Tensor:
-        logits = self.model(input_ids=tokens, use_cache=False).logits.float()
-        return (logits / temperature).log_softmax(-1)
+        logits = self.model(input_ids=tokens.to(self.model.device), use_cache=False).logits.float()
+        return (logits / temperature).log_softmax(-1).cpu()
 
     def _encoded(self, prompt: str) -> list[int]:
         turns = [{"role": "user", "content": prompt}]

@@ -52,7 +52,11 @@ class EvalSettings:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, as tokens, and the one right answer, as text and as tokens."""
+    """What is asked, as tokens, and the one right answer, as text and as tokens.
+
+    The answer's tokens are the same in every form of asking, so that perplexities of models that are asked in different
+    ones can be compared: what ends an answer, which the forms have of their own, is not among them.
+    """
 
     prompt: list[int]
     answer: str
@@ -131,12 +135,16 @@ def read_through(model: NemotronHForCausalLM, folder: Path, limits: EvalSettings
 def _in_chat(tokenizer: PreTrainedTokenizerFast, prompt: str, answer: str) -> Question:
     asked = [{"role": "user", "content": prompt}]
     before = tokenizer.apply_chat_template(asked, add_generation_prompt=True, return_dict=True)["input_ids"]
-    whole = tokenizer.apply_chat_template([*asked, {"role": "assistant", "content": answer}], return_dict=True)
-    return Question(before, answer, whole["input_ids"][len(before) :])
+    return Question(before, answer, _ids_of(tokenizer, answer))
 
 
 def _plainly(tokenizer: PreTrainedTokenizerFast, prompt: str, answer: str) -> Question:
-    return Question(tokenizer(PLAIN.format(prompt))["input_ids"], answer, tokenizer(f" {answer}\n")["input_ids"])
+    return Question(tokenizer(PLAIN.format(prompt))["input_ids"], answer, _ids_of(tokenizer, answer))
+
+
+def _ids_of(tokenizer: PreTrainedTokenizerFast, answer: str) -> list[int]:
+    found: list[int] = tokenizer(f" {answer}")["input_ids"]
+    return found
 
 
 def _parts(questions: Sequence[Question], limits: EvalSettings) -> Iterator[list[Question]]:

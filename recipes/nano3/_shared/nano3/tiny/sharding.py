@@ -17,6 +17,8 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
+from nano3.settings import SettingsError
+
 from .ranks import Ranks
 from .settings import Train
 
@@ -47,10 +49,12 @@ def gathered(model: torch.nn.Module) -> Iterator[None]:
     for part in parts:
         part.set_reshard_after_forward(False, recurse=False)
         part.unshard()
-    yield
-    for part in parts:
-        part.reshard()
-        part.set_reshard_after_forward(True, recurse=False)
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.reshard()
+            part.set_reshard_after_forward(True, recurse=False)
 
 
 def whole(value: torch.Tensor) -> torch.Tensor:
@@ -66,5 +70,14 @@ def state_of(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> tuple[
 def give_state(
     model: torch.nn.Module, optimizer: torch.optim.Optimizer, weights: dict[str, Any], state: dict[str, Any]
 ) -> None:
-    """Set both from whole ones, which every process has."""
+    """Set both from whole ones, which every process has.
+
+    Raises:
+        SettingsError: the optimizer's state is not kept by the names of weights, as releases before 2026-11-23 left it.
+    """
+    if not all(isinstance(name, str) for name in state["state"]):
+        raise SettingsError(
+            "the checkpoint is of an earlier release, whose optimizer's state has no names; start anew in another "
+            "output_dir, or leave checkpoint.load out"
+        )
     states.set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=state, options=WHOLE)

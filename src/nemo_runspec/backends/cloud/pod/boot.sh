@@ -4,6 +4,7 @@
 #
 # Kubernetes rewrites "$$" and "$(NAME)" in commands and variables, so neither stands here: backquotes, and ((...)) only.
 # `stall`: seconds after which a download of under 1 kB/s is given up; `late`: seconds that others wait for node 0.
+# `@index@` is the number of this node by the variables that its platform has for it, `@names@` are their names.
 # Comments and indentation do not travel, and names are shorter there. A word of any part is at most 100,000 characters, the kernel's limit 131,072.
 if [ $# -eq 0 ]; then
   w=() n=0 v=NEMOTRON_CARGO_0
@@ -17,7 +18,7 @@ if [ $# -eq 0 ]; then
 fi
 unset NEMOTRON_BOOT
 job=${1-} nodes=${2% *} late=${2#* } a=${NEMOTRON_POD_ATTEMPT:-0} stall=${NEMOTRON_STALL_SECONDS:-60}
-i=${LEPTON_JOB_WORKER_INDEX:-${PET_NODE_RANK:-${RANK-}}}
+i=@index@
 [ "$nodes" != 1 ] || i=0
 jobs=${job%/*} failed=$job.failed.$a
 
@@ -137,7 +138,7 @@ told() {
 }
 
 for n in TERM INT HUP USR1 USR2; do trap "told $n" $n; done
-case $i in '' | *[!0-9]*) fail 1 "nothing says which of $nodes nodes this is: no LEPTON_JOB_WORKER_INDEX, no RANK" ;; esac
+case $i in '' | *[!0-9]*) fail 1 "nothing says which of $nodes nodes this is: no @names@" ;; esac
 r=files
 if [ ! -f "$job/pod.sh" ] && [ "$i" = 0 ]; then
   t=$job.partial.$BASHPID

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,22 @@ _SHORT = {
 
 
 @lru_cache
-def boot_program() -> str:
+def boot_program(platform: str) -> str:
     """The program a container starts with: `bash -c PROGRAM nemotron WORDS…`, or `eval` of it with the words as
     variables `NEMOTRON_CARGO_0`, ….
 
     Under 4,000 characters, and without what Kubernetes rewrites in commands and variables (`$(NAME)` and `$$`).
+
+    Args:
+        platform: see `node_program`.
     """
+    names = index_variables(platform)
+    text = _minified().replace("@index@", _first_of(names))
+    return text.replace("@names@", ", no ".join(names))
+
+
+@lru_cache
+def _minified() -> str:
     lines = (line.strip() for line in _beside("boot.sh").splitlines())
     text = "\n".join(line for line in lines if line and not line.startswith("#"))
     for name, short in _SHORT.items():
@@ -60,6 +71,18 @@ def node_program(kind: str) -> str:
     if found is None:
         raise UserError(f"executor '{kind}' does not say how its pods find out which node each is")
     return found
+
+
+@lru_cache
+def index_variables(platform: str) -> tuple[str, ...]:
+    """The variables that say which node a pod is, the first of them that is set: `INDEX` of such a module."""
+    return tuple(importlib.import_module(platform).INDEX)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """The value of the first of some variables that is set, as bash says it; nothing where none is."""
+    *others, last = names
+    return "".join(f"${{{name}:-" for name in others) + f"${{{last}-}}" + "}" * len(others)
 
 
 def pod_files(plan: Plan, platform: str) -> tuple[RenderedFile, ...]:
@@ -134,6 +157,7 @@ def _head(plan: Plan) -> Iterator[str]:
 def _told(plan: Plan, platform: str) -> Iterator[str]:
     yield f"nemotron_values={quote(json_page(pod_values(plan, platform)))}"
     yield f"nemotron_versions=({join(versions_of(plan))})"
+    yield f"nemotron_index={_first_of(index_variables(platform))}"
 
 
 def _exports(plan: Plan) -> Iterator[str]:

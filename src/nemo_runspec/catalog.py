@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.paths import expanded
 from nemo_runspec.runspec import Runspec, read_runspec
 from nemo_runspec.source import display_path
@@ -261,7 +262,7 @@ def group_summary(path: str, roots: list[Path] | None = None) -> str:
     for root in roots if roots is not None else recipe_roots():
         readme = root / path / "README.md"
         if readme.is_file():
-            for row in readme.read_text(encoding="utf-8", errors="replace").splitlines():
+            for row in text_lines(readme.read_text(encoding="utf-8", errors="replace")):
                 if row.strip() and not row.startswith("#"):
                     return row.strip()
     return ""

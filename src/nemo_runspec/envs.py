@@ -29,6 +29,7 @@ from nemo_runspec import paths
 from nemo_runspec.digests import digest_of_text
 from nemo_runspec.downloads import announcement, for_python
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.locks import locked_file
 from nemo_runspec.plans.model import PythonEnv
 from nemo_runspec.spinner import Spinner
@@ -109,7 +110,7 @@ def note_use(job: Path, bins: Iterable[Path | None]) -> None:
 def used_by(job: Path) -> list[Path]:
     """The environments that the job in this folder needs."""
     try:
-        return [Path(line) for line in (job / _USED).read_text(encoding="utf-8").splitlines()]
+        return [Path(line) for line in text_lines((job / _USED).read_text(encoding="utf-8"))]
     except OSError:
         return []
 
@@ -261,7 +262,7 @@ def _locked(uv: str, folder: Path, for_script: list[str], environment: Mapping[s
 
 def _version_in(folder: Path) -> str:
     """Of the Python that an environment has, as uv wrote it down."""
-    lines = (folder / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
+    lines = text_lines((folder / "pyvenv.cfg").read_text(encoding="utf-8"))
     return next(
         (line.partition("=")[2].strip() for line in lines if line.startswith("version")), sys.version.split()[0]
     )
@@ -275,7 +276,7 @@ def _install(uv: str, folder: Path, python: PythonEnv, settings: Mapping[str, st
             _fetch(uv, folder, python, {**environment, _TORCH: settings[_TORCH]}, told)
             return
         except UserError as error:
-            reason = error.what.splitlines()[-1].strip()
+            reason = text_lines(error.what)[-1].strip()
             told.say(f"the build of torch that fits this machine could not be had; PyPI's is taken ({reason})")
     _fetch(uv, folder, python, environment, told)
 

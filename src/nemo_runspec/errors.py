@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from nemo_runspec.jobside.lines import text_lines
+
 
 class Code(str, Enum):
     """What kind of error it is, where something is decided by that: a message may be worded anew at any time."""
@@ -137,7 +139,7 @@ def as_unfilled(line: str) -> Unfilled:
 def first_line(error: BaseException) -> str:
     """What an error says, in one line."""
     text = error.what if isinstance(error, UserError) else str(error)
-    rows = (row.strip() for row in text.splitlines())
+    rows = (row.strip() for row in text_lines(text))
     return next((row for row in rows if row and not row.startswith("See https")), type(error).__name__)
 
 

@@ -96,7 +96,7 @@ def key_lines(text: str, *, elements: bool = False) -> dict[KeyPath, int]:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines as TOML and editors count them: `str.splitlines` also cuts at characters a string may hold."""
+    """The lines as TOML and editors count them, and what comes after the last line feed."""
     return text.replace("\r\n", "\n").split("\n")
 
 

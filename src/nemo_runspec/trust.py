@@ -16,6 +16,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.regular import read_json
 
 PROJECT_MARK = "pyproject.toml"
@@ -173,7 +174,7 @@ def _has_no_owners(path: Path) -> bool:
     """Whether the file system of a path makes up its owners and modes."""
     kinds: dict[str, str] = {}
     with suppress(OSError):
-        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in text_lines(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")):
             fields, _, rest = line.partition(" - ")  # proc(5)
             kinds[fields.split()[2]] = rest.split()[0] if rest else ""
     device = _device(path)

@@ -39,7 +39,7 @@ def script_of(dependencies: Sequence[str], requires_python: str | None, uv: str)
     """
     lines = [f"dependencies = {as_toml(list(dependencies))}"]
     lines += [f"requires-python = {as_toml(requires_python)}"] if requires_python else []
-    lines += ["[tool.uv]", *uv.rstrip("\n").split("\n")]  # `splitlines` breaks more than TOML does
+    lines += ["[tool.uv]", *uv.rstrip("\n").split("\n")]
     return "".join(f"# {line}\n" for line in ("/// script", *lines, "///"))
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from nemo_runspec import paths
 from nemo_runspec.check import Check, failed, of_error, ok, warning
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.text import size
 
 _SECONDS = 10.0
@@ -73,7 +74,7 @@ def said_by(*command: str) -> tuple[int, str]:
         return 124, f"no answer within {_SECONDS:g} s"
     except OSError as error:
         return 127, error.strerror or str(error)
-    lines = (done.stdout or done.stderr).strip().splitlines()
+    lines = text_lines((done.stdout or done.stderr).strip())
     return done.returncode, lines[0].strip() if lines else ""
 
 
@@ -143,4 +144,4 @@ def _gpus_here() -> int | None:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return None if done.returncode else sum(line.startswith("GPU ") for line in done.stdout.splitlines())
+    return None if done.returncode else sum(line.startswith("GPU ") for line in text_lines(done.stdout))

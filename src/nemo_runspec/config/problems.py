@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.config.cycles import circle_of
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.source import display_path
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def message(error: BaseException) -> str:
     while not text and cause is not None and cause.__cause__ is not None:
         cause = cause.__cause__
         text = str(cause)
-    lines = [row.strip() for row in text.splitlines() if row.strip()]
+    lines = [row.strip() for row in text_lines(text) if row.strip()]
     return _RAISED.sub(_plainly, lines[0]) if lines else type(error).__name__
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nemo_runspec.jobside.lines import text_lines
+
 _OURS = {"diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
 _THEIRS = {"says": "err_class", "suggests": "suggestion", "shows": "log_streams"}
 _LINES = 3
@@ -29,7 +31,7 @@ def platform_of(diagnosis: Mapping[str, Any]) -> Mapping[str, Any]:
 def lines_of(streams: Any) -> Iterator[str]:
     """The lines of log snippets, whatever shape a platform gives them; names of replicas beside them are no lines."""
     if isinstance(streams, str):
-        yield from (line for line in streams.splitlines() if line.strip())
+        yield from (line for line in text_lines(streams) if line.strip())
     elif isinstance(streams, Mapping):
         inner = [each for each in streams.values() if isinstance(each, (list, tuple, Mapping))]
         for each in inner or streams.values():

@@ -4,6 +4,7 @@ import os
 import sys
 
 from nemo_runspec.jobside import secrets
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.jobside.records import Folder
 
 MYPY = False
@@ -51,7 +52,7 @@ def named(status: Folder, inputs: "Dict[str, str]", value: str) -> str:
 
 def input_path(status: Folder, name: str) -> str:
     """The version that was found for an input, '' for none."""
-    lines = status.text("input-" + name).splitlines()
+    lines = text_lines(status.text("input-" + name))
     return next((line[len("path=") :] for line in lines if line.startswith("path=")), "")
 
 
@@ -95,7 +96,7 @@ def ask_bucket(
         child.kill()
         child.wait()
         raise
-    said = (errors if child.returncode else out).decode("utf-8", "replace").strip().splitlines()
+    said = text_lines((errors if child.returncode else out).decode("utf-8", "replace").strip())
     return child.returncode, said[-1] if said else "exit code %d" % child.returncode
 
 

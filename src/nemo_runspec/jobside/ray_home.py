@@ -6,6 +6,7 @@ A socket's path holds 107 bytes (man 7 unix), and Ray adds some seventy of its o
 import os
 
 from nemo_runspec.jobside.gates import Failure
+from nemo_runspec.jobside.lines import text_lines
 
 MYPY = False
 if MYPY:
@@ -40,7 +41,7 @@ class RayHome:
         """The last lines of a file that are not empty."""
         try:
             with open(self.file(name), "rb") as stream:
-                lines = stream.read()[-_PIECE:].decode("utf-8", "replace").splitlines()
+                lines = text_lines(stream.read()[-_PIECE:].decode("utf-8", "replace"))
         except OSError:
             return []
         return [line.strip() for line in lines if line.strip()][-count:]

@@ -5,6 +5,7 @@ The store has registered a version before (`artifacts.register`); its manifest i
 
 import os
 
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.jobside.records import Folder
 from nemo_runspec.jobside.text import say
 
@@ -84,7 +85,7 @@ def tell_loss(root: str, why: str, registered: str = "") -> None:
 
 def first_line(error: Exception) -> str:
     """What an error of the package says, in a line."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    return text_lines(str(error).strip() or type(error).__name__)[0]
 
 
 def _use(run: "Any", known: Made) -> None:

@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from nemo_runspec.jobside.lines import text_lines
+
 _FOREIGN = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_IMPLICIT_WORK_TREE", "GIT_NAMESPACE", "GIT_SHALLOW_FILE",
@@ -144,7 +146,7 @@ class Repository:
 
 def said(errors: bytes) -> str:
     """The line of git's that says what is wrong, without `fatal: ` and without credentials."""
-    lines = [line.strip() for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in text_lines(errors.decode("utf-8", "replace")) if line.strip()]
     chosen = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "")
     return without_credentials(chosen.partition(": ")[2] if chosen.startswith(("fatal:", "error:")) else chosen)
 

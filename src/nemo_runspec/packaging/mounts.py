@@ -16,6 +16,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.locks import locked_file
 from nemo_runspec.packaging.addresses import mirror_folder
 from nemo_runspec.packaging.git import GitError, Repository
@@ -142,7 +143,7 @@ def _remote_refs(mirror: Repository, mount: AutoMount) -> set[str]:
     names += [f"refs/heads/{mount.ref}", f"refs/tags/{mount.ref}"]
     asked = [*names, *(f"{name}^{{}}" for name in names)]
     try:
-        rows = mirror.line("ls-remote", "--quiet", "origin", *asked).splitlines()
+        rows = text_lines(mirror.line("ls-remote", "--quiet", "origin", *asked))
     except GitError as error:
         raise _unreachable(mount, error) from None
     found = {name: commit for commit, _, name in (row.partition("\t") for row in rows)}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.paths import expanded
 from nemo_runspec.profiles.interpolate import escape
 from nemo_runspec.source import Layer, Source, display_path
@@ -63,7 +64,7 @@ def variables_in(path: Path) -> list[GivenVariable]:
         raise UserError(f"--env-file: cannot read {shown}: {why}", where=shown) from None
     if len(text) > _MOST:
         raise UserError(f"--env-file: {shown} is larger than {_MOST >> 20} MiB", where=shown)
-    lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
+    lines = ((number, line.strip()) for number, line in enumerate(text_lines(text), 1))
     return [_of_line(line, path, number) for number, line in lines if line and not line.startswith("#")]
 
 

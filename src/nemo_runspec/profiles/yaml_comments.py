@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
 from nemo_runspec.toml import KeyPath
+
+_BREAKS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""Line breaks as PyYAML counts them (YAML 1.1, 5.4)."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,9 @@ def read_comments(text: str) -> Comments:
     """The comments of a valid YAML document."""
     import yaml
 
-    lines = text.splitlines()
+    lines = _BREAKS.split(text)
+    if not lines[-1]:
+        lines.pop()
     head = _head(lines)
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     found = {path: comment for path, comment in _walk(node, lines, (), len(head)) if comment != Comment()}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.records.process import Life, is_alive, life_of
 from nemo_runspec.records.record import STATES, JobRecord, Transition, moment, now
 
@@ -154,7 +155,7 @@ def _and_said(record: JobRecord, words: str) -> JobRecord:
 
 def _words(error: Exception) -> str:
     words = error.what if isinstance(error, UserError) else str(error)
-    return (words or type(error).__name__).splitlines()[0]
+    return text_lines(words or type(error).__name__)[0]
 
 
 def _look(record: JobRecord, folder: Path) -> Found:

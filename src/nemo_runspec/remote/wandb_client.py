@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from nemo_runspec.jobside.lines import text_lines
+
 _PAGE = 500
 """Versions a page."""
 _LOGIN = ("error 401", "error 403", "no api key", "did not recognize")
@@ -132,7 +134,7 @@ def _refer(artifact: Any, uri: str) -> None:
 
 
 def _said(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    return text_lines(str(error).strip() or type(error).__name__)[0]
 
 
 def _kind(error: Exception) -> str:

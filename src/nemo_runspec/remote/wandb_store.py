@@ -24,6 +24,7 @@ from nemo_runspec.artifacts.versions import LATEST
 from nemo_runspec.artifacts.wandb import BACKEND, PACKAGES, is_asked, project_of
 from nemo_runspec.console import note as say
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.transport.base import Unreachable
 
 _PATIENCE = 120.0
@@ -235,9 +236,9 @@ def _answer(asked: Mapping[str, Any], environment: Mapping[str, str]) -> dict[st
     except subprocess.TimeoutExpired:
         return {"failed": f"no answer within {_PATIENCE:.0f} s"}
     try:
-        found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        found: dict[str, Any] = json.loads(text_lines(done.stdout.strip())[-1])
     except (ValueError, IndexError):
-        return {"failed": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]}
+        return {"failed": (text_lines(done.stderr.strip()) or [f"exit code {done.returncode}"])[-1]}
     return found
 
 
@@ -256,7 +257,7 @@ def _python() -> str:
         found = ensure_env(PACKAGES, say, "W&B's")
     except UserError as error:
         raise UserError(
-            f"W&B's package could not be had: {error.what.splitlines()[-1].strip()}",
+            f"W&B's package could not be had: {text_lines(error.what)[-1].strip()}",
             remedy="install it beside nemotron: pip install wandb",
         ) from None
     assert found is not None

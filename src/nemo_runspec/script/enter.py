@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from nemo_runspec.jobside.lines import text_lines
+
 
 @dataclass(frozen=True, slots=True)
 class ShellRequest:
@@ -33,5 +35,5 @@ class ShellRequest:
 @cache
 def _program() -> str:
     """Without its comments: where it goes by an API, it is part of a request's address."""
-    lines = (Path(__file__).parent / "enter.sh").read_text(encoding="utf-8").splitlines()
+    lines = text_lines((Path(__file__).parent / "enter.sh").read_text(encoding="utf-8"))
     return "\n".join(line.strip() for line in lines if line.strip() and not line.startswith("#"))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.regular import read_regular
 
 _STOPPED = frozenset({128 + signal.SIGHUP, 128 + signal.SIGINT, 128 + signal.SIGTERM})
@@ -92,7 +93,7 @@ def parse_marker(text: str) -> NodeMarker | None:
     """A marker's text read; None where it is not whole."""
     if text.startswith("{"):
         return _from_json(text)
-    values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    values = dict(line.split("=", 1) for line in text_lines(text) if "=" in line)
     try:
         return NodeMarker(
             node=whole_number(values["node"], 10**6),

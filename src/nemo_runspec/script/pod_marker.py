@@ -99,7 +99,7 @@ def _unpacked(parts: Mapping[int, re.Match[bytes]]) -> bytes | None:
 
 
 def _lines(text: bytes, word: bytes) -> Iterator[bytes]:
-    for line in text.splitlines():
+    for line in text.split(b"\n"):  # a lone carriage return begins none: it may stand in what a command says
         if line.startswith(word + b" "):
             yield line[len(word) + 1 :]
 

@@ -41,7 +41,7 @@ _STORAGE = "backends/cloud/storage"
 _REGISTERS = ("artifacts/content.py", "artifacts/versions.py")
 
 _WITH_SLURM = (
-    "artifacts", "exit_status", "processes", "records", "registration", "secrets", "signals", "text",
+    "artifacts", "exit_status", "lines", "processes", "records", "registration", "secrets", "signals", "text",
     "values",
 )  # fmt: skip
 

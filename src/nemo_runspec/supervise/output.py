@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.console import is_quiet
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.records.drawn import DrawnLines, StateFile, is_prompt, text_of
 from nemo_runspec.records.log_view import make_view, plain_text
 from nemo_runspec.redact import LineFilter
@@ -130,7 +131,7 @@ class JobOutput:
 
     def _write_terminal(self, lines: bytes) -> None:
         if self._bar is not None and self._bar.is_drawn:
-            for line in lines.decode("utf-8", "replace").splitlines():
+            for line in text_lines(lines.decode("utf-8", "replace")):
                 self._bar.print(line)
             return
         if self._bar is not None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 
 _BOOT = """\
 import pickle, sys
@@ -50,7 +51,7 @@ def start_in_new_process(start: Start, *arguments: Any, say: Callable[[str], Non
         process.terminate()
         process.wait()
         raise
-    lines = printed.decode("utf-8", "replace").splitlines()
+    lines = text_lines(printed.decode("utf-8", "replace"))
     if not answer:
         raise UserError("the process that was to start it has ended", remedy="\n".join(lines[-5:]) or None)
     for line in lines:

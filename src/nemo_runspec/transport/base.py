@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.transport.chatter import without_chatter
 
 _MOST = 2000
@@ -33,7 +34,7 @@ class Done:
     @property
     def said(self) -> str:
         """Its last words: the error stream's, else the output's, without what says nothing (see `chatter`)."""
-        streams = (stream.decode("utf-8", "replace").splitlines() for stream in (self.err, self.out))
+        streams = (text_lines(stream.decode("utf-8", "replace")) for stream in (self.err, self.out))
         words = next(("\n".join(lines).strip() for lines in map(without_chatter, streams) if lines), "")
         return words[-_MOST:]
 

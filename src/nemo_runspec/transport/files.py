@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nemo_runspec.digests import blocks_of, digest_of
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.transport.base import Done, Host
 
 _PUT = """\
@@ -145,7 +146,7 @@ def have(host: Host, paths: Iterable[str], *, timeout: float = 60.0) -> set[str]
 
 def _check(done: Done, host: Host, place: str) -> None:
     if done.code:
-        said = done.said.splitlines()
+        said = text_lines(done.said)
         raise UserError(
             f"{place} cannot be written on {host.name}: {said[-1] if said else f'exit status {done.code}'}",
             remedy="check that the folder is yours there, and space and quota",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.paths import user_home
 from nemo_runspec.transport.master import no_ssh
 
@@ -97,6 +98,6 @@ def aliases() -> list[str]:
         text = (user_home() / ".ssh" / "config").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    lines = (line.replace("=", " ", 1).split() for line in text.splitlines())
+    lines = (line.replace("=", " ", 1).split() for line in text_lines(text))
     names = [name.strip('"') for words in lines if words and words[0].lower() == "host" for name in words[1:]]
     return list(dict.fromkeys(name for name in names if not set("*?!") & set(name)))

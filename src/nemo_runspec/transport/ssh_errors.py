@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nemo_runspec.errors import Code, UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.transport.base import Unreachable
 
 
@@ -83,7 +84,7 @@ def a_person_may_help(attempt: FailedConnection) -> bool:
 
 def for_people(log: str) -> list[str]:
     """The lines of `ssh -v` that are not about its own workings."""
-    lines = (line.strip() for line in log.splitlines())
+    lines = (line.strip() for line in text_lines(log))
     return [line for line in lines if line and not _DEBUG.match(line)]
 
 

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.regular import read_regular
 from nemo_runspec.source import display_path
 from nemo_runspec.sweeps.model import Member, Sweep
@@ -94,7 +95,7 @@ def _report(sweep: Sweep) -> list[str]:
         text = read_regular(file, follow=True)[:_LONGEST].decode("utf-8", "replace")
     except OSError:  # of another user, or too large to be for people: the pipeline is no less done
         return []
-    return ["", *(clean(line) for line in text.splitlines()), f"  ({display_path(file)})"]
+    return ["", *(clean(line) for line in text_lines(text)), f"  ({display_path(file)})"]
 
 
 def _failures(sweep: Sweep) -> list[str]:

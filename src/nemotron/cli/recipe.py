@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nemo_runspec.catalog import Recipe
+from nemo_runspec.jobside.lines import text_lines
 from nemotron.cli.bare import with_profile
 from nemotron.cli.click import Context
 from nemotron.cli.command import OneCommand
@@ -42,7 +43,7 @@ class RecipeCommand(PassthroughCommand):
 
     def __init__(self, recipe: Recipe) -> None:
         problem = recipe.problem()
-        summary = f"cannot be read: {problem.splitlines()[0]}" if problem else recipe.spec.description
+        summary = f"cannot be read: {text_lines(problem)[0]}" if problem else recipe.spec.description
         super().__init__(
             recipe.path.rsplit("/", 1)[-1],
             params=recipe_parameters(),

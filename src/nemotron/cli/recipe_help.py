@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.regular import read_regular
 from nemo_runspec.runspec_keys import PIPE
@@ -110,7 +111,7 @@ def config_summary(recipe: Recipe, name: str) -> str:
         text = read_regular(recipe.config_dir / f"{name}.yaml", follow=True).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
-    first = text.lstrip().splitlines()
+    first = text_lines(text.lstrip())
     return first[0].lstrip("# ").strip() if first and first[0].startswith("#") and "@package" not in first[0] else ""
 
 

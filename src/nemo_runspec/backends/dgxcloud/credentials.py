@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 
 VARIABLE = "RUNAI_CLIENT_SECRET"
 """Looked at where neither a submission nor a profile has the secret."""
@@ -51,7 +52,7 @@ def _in_profile(handle: Mapping[str, Any]) -> tuple[str, str]:
     try:
         values = profile_values(str(name), str(file) if file else None)
     except UserError as error:
-        return "", error.what.splitlines()[0]
+        return "", text_lines(error.what)[0]
     if (_address(values), values.get("client_id")) != (_address(handle), handle.get("client_id")):
         return "", f"profile '{name}' names another application by now"
     return str(values.get(KEY) or ""), f"profile '{name}' has no {KEY}"

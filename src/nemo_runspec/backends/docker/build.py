@@ -10,6 +10,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.engine import refusals
 from nemo_runspec.backends.docker.images import Layers
+from nemo_runspec.jobside.lines import text_lines
 
 Write = Callable[[str], None]
 
@@ -163,7 +164,7 @@ def follow(events: Iterable[Mapping[str, Any]], write: Write, found: FromLines |
 
 def _last_said(text: str) -> str:
     """The last line of what a step has written; '' for the engine's own words."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text_lines(text) if line.strip()]
     return lines[-1] if lines and not lines[-1].startswith(_OF_THE_ENGINE) else ""
 
 

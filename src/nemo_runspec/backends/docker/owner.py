@@ -8,6 +8,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.engine import is_rootless
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 
 _SECONDS = 600
 
@@ -32,7 +33,7 @@ def hand_over(client: Any, image: str, folders: Mapping[str, str]) -> None:
         client.start(helper)
         status = client.wait(helper, timeout=_SECONDS)["StatusCode"]
         if status:
-            said = client.logs(helper).decode("utf-8", "replace").strip().splitlines()
+            said = text_lines(client.logs(helper).decode("utf-8", "replace").strip())
             raise UserError(f"chown ended with exit code {status}{f': {said[-1]}' if said else ''}")
     finally:
         client.remove_container(helper, v=True, force=True)

@@ -11,6 +11,7 @@ from nemo_runspec.backends.docker.engine import connect, engine_host, is_there
 from nemo_runspec.backends.docker.preflight import has_gpu_runtime
 from nemo_runspec.backends.setup import IMAGE, IMAGE_HELP, Interview, Setup, SetupChoice, SetupQuestion, ask_image
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.text import count
 
 _MOST = 8
@@ -46,7 +47,7 @@ def _gpus_here() -> int:
         listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=10, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    return sum(line.startswith("GPU ") for line in listed.splitlines())
+    return sum(line.startswith("GPU ") for line in text_lines(listed))
 
 
 SETUP = Setup(

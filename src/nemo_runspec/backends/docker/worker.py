@@ -32,6 +32,7 @@ from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
 from nemo_runspec.backends.worker import Say, ShellWorker, WorkerStatus
 from nemo_runspec.errors import Problems, UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.locks import Busy
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
@@ -117,7 +118,7 @@ class DockerWorker(ShellWorker):
             with engine(place.host if place else None) as client:
                 known = find_container(client, record.name, folder, place)
         except UserError as error:
-            return WorkerStatus("unknown", error.what.splitlines()[0])
+            return WorkerStatus("unknown", text_lines(error.what)[0])
         if known is None:
             why = "its supervisor and its container are gone, and it left no exit marker"
             return WorkerStatus("lost", why, absent=place is not None)

@@ -125,7 +125,7 @@ class Jobs(JobReader):
         text = logs.last_lines(self.api, handle, lines, ended=status.ended)
         if nodes == 1 or text.count(b"\n") < lines:  # that was all of the log
             return text
-        left = missing_nodes(handle, read_ends(b"".join(text.splitlines(True)[_PER_NODE:])))
+        left = missing_nodes(handle, read_ends(b"".join(text.split(b"\n", _PER_NODE)[_PER_NODE:])))
         pods = [pod.id for pod in self._pods_of(str(handle["id"])) if pod.index in left] if left else []
         if left and not pods:
             return logs.last_lines(self.api, handle, LOG_LINES, ended=status.ended)

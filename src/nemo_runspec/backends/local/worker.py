@@ -18,6 +18,7 @@ from nemo_runspec.backends.local.fields import check_system
 from nemo_runspec.backends.local.render import render
 from nemo_runspec.backends.worker import InputWorker, Say, ShellWorker, WorkerStatus
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.process import is_alive, process_of
@@ -169,7 +170,7 @@ def _wandb_environment(plan: Plan, say: Say) -> Path | None:
         return envs.ensure_env(PACKAGES, say, "W&B's")
     except UserError as error:
         what = " and ".join(wandb_tasks(plan))
-        say(f"warning: {what} will not be told to W&B: {error.what.splitlines()[-1].strip()}")
+        say(f"warning: {what} will not be told to W&B: {text_lines(error.what)[-1].strip()}")
         return None
 
 

@@ -21,6 +21,7 @@ from nemo_runspec.backends.checks import Mount
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME, PATH, directory_of, run_dir
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.plans.target import target_of
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def make_auth(text: str, registries: Iterable[str]) -> RegistryLogins:
 
 def _tokens(text: str) -> Iterator[str]:
     """The words, without comments: a line, or the rest of one, that begins with `#` where a key may stand."""
-    for line in text.splitlines():
+    for line in text_lines(text):
         value = False
         for found in _WORD.finditer(line):
             quoted, plain = found.groups()

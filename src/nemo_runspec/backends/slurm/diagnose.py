@@ -17,6 +17,7 @@ from nemo_runspec.diagnosis import engine
 from nemo_runspec.diagnosis.causes import MEMORY
 from nemo_runspec.diagnosis.model import Case, Cause, Claim, Message, Platform
 from nemo_runspec.diagnosis.verdict import Diagnosis
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.records.record import is_over
 from nemo_runspec.runspec import KnownError
 from nemo_runspec.script.markers import first_failure
@@ -233,7 +234,7 @@ def case_of(job: ClusterJob, tail: bytes, batch_tail: bytes, key_source: str) ->
     """All that Slurm and its daemons say of a job, joined with its markers and logs."""
     from nemo_runspec.duration import span
 
-    lines = (line.strip() for text in (batch_tail, tail) for line in text.decode("utf-8", "replace").splitlines())
+    lines = (line.strip() for text in (batch_tail, tail) for line in text_lines(text.decode("utf-8", "replace")))
     daemons = [line for line in lines if PLATFORM.daemon_lines and PLATFORM.daemon_lines.search(line)]
     return Case(
         state=job.state,

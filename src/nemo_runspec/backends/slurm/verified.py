@@ -34,6 +34,7 @@ from nemo_runspec.backends.slurm.render import render_sbatch, submit_words
 from nemo_runspec.backends.slurm.values import PATH
 from nemo_runspec.digests import digest_of_blocks, digest_of_text
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 
@@ -182,7 +183,7 @@ def assert_same(plan: Plan) -> None:
     ours, theirs = render_sbatch(plan), nemo_run_rendering(plan)
     if ours == theirs:
         return
-    changes = unified_diff(ours.splitlines(), theirs.splitlines(), "nemotron", "NeMo-Run", lineterm="", n=0)
+    changes = unified_diff(text_lines(ours), text_lines(theirs), "nemotron", "NeMo-Run", lineterm="", n=0)
     raise UserError(
         "NeMo-Run would submit another batch script than the one nemotron shows; nothing was submitted\n"
         + "\n".join(changes),

@@ -7,6 +7,7 @@ from typing import Any
 
 from nemo_runspec.catalog import Recipe, find_recipes
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.jobside.lines import text_lines
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
 from nemotron.cli.tables import Cell, Styled
@@ -55,7 +56,7 @@ def _rows(recipe: Recipe, beginning: str) -> list[tuple[Cell, ...]]:
     """The lines of one. `beginning`: how the commands of all of them begin, which is said above them."""
     problem, words = _problem(recipe), f"nemotron {recipe.command}".removeprefix(f"{beginning} ")
     if problem:
-        first, *rest = problem.splitlines()
+        first, *rest = text_lines(problem)
         return [
             (words, "", Styled(f"cannot be read: {first}", "red")),
             *(("", "", r) for r in rest),

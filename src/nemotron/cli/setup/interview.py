@@ -8,6 +8,7 @@ from typing import TextIO
 
 from nemo_runspec.backends.setup import Interview, SetupChoice, SetupQuestion
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.text import one_line
 from nemotron.cli.click import Abort
 from nemotron.cli.tables import wrapped
@@ -59,7 +60,7 @@ class TerminalInterview(Interview):
 
     def say(self, line: str) -> None:
         """As `Interview.say`."""
-        for each in map(one_line, line.splitlines()):
+        for each in map(one_line, text_lines(line)):
             if self._at_terminal:
                 for row in wrapped(each, (terminal_width() or 1000) - 2):
                     _tell(paint(f"  {row}", "dim", sys.stderr))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.packaging.git import GitError, Repository, without_credentials
 from nemo_runspec.packaging.options import parts_of
 from nemo_runspec.plans.model import Package
@@ -91,7 +92,7 @@ def _tips(repository: Repository, remote: str, *, anonymous: bool) -> list[str] 
         listing = here.run(*login, "ls-remote", "--heads", "--tags", remote).decode("utf-8", "replace")
     except GitError:
         return None
-    return [line.partition("\t")[0] for line in listing.splitlines()]
+    return [line.partition("\t")[0] for line in text_lines(listing)]
 
 
 def _has(repository: Repository, commit: str, tip: str) -> bool:

@@ -16,6 +16,7 @@ from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.layout import job_layout, run_dir
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.planning.kept import storage_of
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import READ_ONLY
@@ -54,7 +55,7 @@ def boot_program(platform: str) -> str:
 
 @lru_cache
 def _minified() -> str:
-    lines = (line.strip() for line in _beside("boot.sh").splitlines())
+    lines = (line.strip() for line in text_lines(_beside("boot.sh")))
     text = "\n".join(line for line in lines if line and not line.startswith("#"))
     for name, short in _SHORT.items():
         text = re.sub(rf"(?<=\$){name}\b|(?<=\$\{{){name}\b|(?<![^\s(]){name}(?==)", short, text)

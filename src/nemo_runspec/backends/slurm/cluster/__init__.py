@@ -162,7 +162,7 @@ def read_sections(text: str) -> list[Section]:
         name, _, code = head.partition(FIELD)
         status = whole(code)
         section = Section(name, 1 if status is None else status)
-        for line in body.split("\n"):  # `splitlines` would also break it at ERROR
+        for line in body.split("\n"):
             if line.startswith(ERROR):
                 section.errors.append(line[1:])
             elif FIELD in line:

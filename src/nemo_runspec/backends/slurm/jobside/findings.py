@@ -3,6 +3,8 @@
 import re
 import time
 
+from nemo_runspec.jobside.lines import text_lines
+
 MYPY = False
 if MYPY:
     from typing import Dict, List, Sequence, Set, Tuple
@@ -133,6 +135,6 @@ class Findings:
 def _said_of(node: str, said: str) -> str:
     """What Slurm said of it: the line that most likely names the cause."""
     about = re.compile(r"(?<!\w)%s(?!\w)" % re.escape(node))
-    lines: "List[str]" = [line for line in said.splitlines() if about.search(line) and not _NO_CAUSE.search(line)]
+    lines: "List[str]" = [line for line in text_lines(said) if about.search(line) and not _NO_CAUSE.search(line)]
     line = next((line for line in lines if _CAUSE.search(line)), lines[0] if lines else "")
     return " (%s)" % line if line else ""

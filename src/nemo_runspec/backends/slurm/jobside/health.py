@@ -14,6 +14,7 @@ from nemo_runspec.backends.slurm.jobside.batch import note, start_record, write_
 from nemo_runspec.backends.slurm.jobside.fate import Controller
 from nemo_runspec.backends.slurm.jobside.findings import Findings
 from nemo_runspec.jobside import processes
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.jobside.records import Folder
 
 MYPY = False
@@ -210,7 +211,7 @@ class HealthCheck:
                 file.writelines(lines)
         except OSError:
             return _TRIES + 1  # without a count it would never end
-        found = (line.split("\t") for line in self._job.status.text("bad-nodes").splitlines())
+        found = (line.split("\t") for line in text_lines(self._job.status.text("bad-nodes")))
         return len({words[1] for words in found if len(words) > 1})
 
     def _excluded(self) -> "List[str]":

@@ -14,6 +14,7 @@ import time
 from collections import deque
 
 from nemo_runspec.jobside import processes, values
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.jobside.records import Folder
 
 MYPY = False
@@ -128,7 +129,7 @@ def link(job: "BatchJob") -> None:
     except OSError:
         pass  # nothing but a way to it
     folder = Folder(job.array_root)
-    if not any(_NUMBER.match(line) for line in folder.text(".slurm_id").splitlines()):
+    if not any(_NUMBER.match(line) for line in text_lines(folder.text(".slurm_id"))):
         folder.note(".slurm_id", job.array + "\n")
 
 

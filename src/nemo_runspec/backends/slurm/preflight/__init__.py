@@ -15,6 +15,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, program
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME, run_dir, shell_word
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.quoting import assignments
@@ -80,7 +81,7 @@ def options(plan: Plan) -> str:
     """The head of a plan's batch script, which is all that sbatch reads, as a script of its own."""
     from nemo_runspec.backends.slurm.render import render_sbatch
 
-    lines = [line for line in render_sbatch(plan).splitlines() if line.startswith("#SBATCH ")]
+    lines = [line for line in text_lines(render_sbatch(plan)) if line.startswith("#SBATCH ")]
     return "\n".join(("#!/bin/bash", *lines, "true", ""))
 
 

@@ -21,6 +21,7 @@ from nemo_runspec.backends.slurm.preflight.shape import refused, waits_for
 from nemo_runspec.backends.slurm.render import NEEDS_PYTHON
 from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.transport.base import Broken, Host
@@ -131,7 +132,7 @@ def _gpus(question: Question, rows: list[list[str]]) -> Iterator[Check]:
 def _script(question: Question, request: LoginRequest) -> str:
     nodes = min(_NODES, int(question.env.get("nodes") or 1))
     lines = [
-        line.removeprefix("#SBATCH ") for line in request.drafts[0].script.splitlines() if line.startswith("#SBATCH ")
+        line.removeprefix("#SBATCH ") for line in text_lines(request.drafts[0].script) if line.startswith("#SBATCH ")
     ]
     kept = [line for line in lines if line.removeprefix("--").partition("=")[0] in _KEPT]
     own = ("--job-name=nemotron-doctor", "--time=5", f"--nodes={nodes}", "--ntasks-per-node=1", "--quiet")

@@ -11,6 +11,7 @@ from typing import Any
 
 from nemo_runspec.artifacts.types import Types
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.paths import expanded
 from nemo_runspec.text import clean, count
 from nemotron.cli.click import Command
@@ -85,7 +86,7 @@ def _elsewhere(path: str, checker: str, requirement: str) -> dict[str, Any]:
     words = [str(folder / "python"), "-c", program_text(CHECKS_PROGRAM)]
     done = subprocess.run(words, input=asked, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        last = (text_lines(done.stderr.strip()) or [f"exit code {done.returncode}"])[-1]
         return {"findings": [], "more": False, "notes": [], "unchecked": last}
     (answer,) = json.loads(done.stdout)["found"]
     return dict(answer)

@@ -10,6 +10,7 @@ from typing import Any
 from nemo_runspec.artifacts.types import Types
 from nemo_runspec.catalog import STEPS, Recipe, group_summary
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.runspec import ArtifactSpec
 from nemo_runspec.steps import all_steps, category_of, step_id
 from nemo_runspec.text import count
@@ -195,7 +196,7 @@ def _unread(rows: Iterable[StepRow]) -> list[str]:
     if not broken:
         return []
     cells = [(ident, Styled(f"cannot be read: {line}" if not n else line, "red"))
-             for ident, problem in broken for n, line in enumerate(problem.splitlines())]  # fmt: skip
+             for ident, problem in broken for n, line in enumerate(text_lines(problem))]  # fmt: skip
     return ["", *table(cells, indent="")]
 
 
@@ -212,7 +213,7 @@ def _tree(rows: Sequence[StepRow]) -> list[str]:
 
 def _branch(row: StepRow, *, last: bool) -> tuple[Cell, ...]:
     name, problem = row.id.partition("/")[2], row.recipe.problem()
-    said: Cell = Styled(f"cannot be read: {problem.splitlines()[0]}", "red") if problem else row.recipe.spec.description
+    said: Cell = Styled(f"cannot be read: {text_lines(problem)[0]}", "red") if problem else row.recipe.spec.description
     asked = "".join(f" ({each.type} for {word})" for each, word in row.matched.items())
     return f"{'└─' if last else '├─'} {name}", said if problem else f"{said}{asked}"
 

@@ -19,8 +19,8 @@ from nemo_runspec.script.pod_marker import read_ends
 SRC = REPOSITORY / "src" / "nemo_runspec"
 OF_BYTES = {
     "backends/cloud/storage/data_outputs.py", "backends/docker/log_tail.py", "backends/slurm/diagnose.py",
-    "backends/slurm/observe.py", "diagnosis/model.py", "forms.py", "jobside/forward.py", "jobside/ray_versions.py", "jobside/stacks.py",
-    "remote/results.py", "supervise/progress.py", "transport/ssh_config.py",
+    "backends/slurm/observe.py", "diagnosis/model.py", "forms.py", "jobside/forward.py", "jobside/ray_versions.py",
+    "jobside/stacks.py", "remote/results.py", "supervise/progress.py", "transport/ssh_config.py",
 }  # fmt: skip
 """Where bytes are cut, once each: at carriage returns too, which stand in no JSON and redraw a terminal's line."""
 

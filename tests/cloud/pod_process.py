@@ -133,7 +133,7 @@ def start(cargo: JobUpload, *, platform: str = "", **env: str) -> PodProcess:
 
 def start_as_variables(cargo: JobUpload, **env: str) -> PodProcess:
     """A pod as run:ai starts it: the program and the words are variables."""
-    cargo_words = {f"NEMOTRON_CARGO_{number}": word for number, word in enumerate(pod_arguments(cargo))}
+    cargo_words = {f"NEMOTRON_UPLOAD_{number}": word for number, word in enumerate(pod_arguments(cargo))}
     return PodProcess(
         ["/bin/bash", "-c", 'eval "$NEMOTRON_BOOT"'],
         {"NEMOTRON_BOOT": boot_program(node_program("dgxcloud")), **cargo_words, **env},

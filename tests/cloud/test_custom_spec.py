@@ -12,7 +12,7 @@ LISTS = {"envs": "name"}
 SPEC: dict[str, Any] = {
     "image": "i",
     "queue": {"class": "mid", "preempt": True},
-    "envs": [{"name": "A", "value": "1"}, "CARGO", {"name": "B", "value": "2"}],
+    "envs": [{"name": "A", "value": "1"}, "UPLOAD", {"name": "B", "value": "2"}],
     "hosts": [{"name": "h"}],
 }
 
@@ -26,7 +26,7 @@ SPEC: dict[str, Any] = {
         ({"queue": {"class": "high"}}, {"queue": {"class": "high", "preempt": True}}, ("queue.class",)),
         ({"queue": "none"}, {"queue": "none"}, ("queue",)),
         ({"envs": [{"name": "C"}, {"name": "A", "value": "3"}]},
-         {"envs": [{"name": "A", "value": "3"}, "CARGO", {"name": "B", "value": "2"}, {"name": "C"}]}, ("envs.A",)),
+         {"envs": [{"name": "A", "value": "3"}, "UPLOAD", {"name": "B", "value": "2"}, {"name": "C"}]}, ("envs.A",)),
         ({"envs": [{"name": "A", "value": "1"}]}, {}, ()),
         ({"envs": ["no table"]}, {"envs": ["no table"]}, ("envs",)),
         ({"hosts": [{"name": "k"}]}, {"hosts": [{"name": "k"}]}, ("hosts",)),

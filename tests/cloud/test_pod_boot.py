@@ -21,7 +21,7 @@ from nemo_runspec.script.pod_marker import read_ends
 CHECK = """
     import os, pathlib, sys
     import mine
-    print("environment:", *sorted(name for name in os.environ if "CARGO" in name or "BOOT" in name))
+    print("environment:", *sorted(name for name in os.environ if "UPLOAD" in name or "BOOT" in name))
     print("code:", mine.NAME, pathlib.Path.cwd().name)
     print(pathlib.Path("/proc/%d/cmdline" % os.getppid()).read_bytes().count(b"nemotron-end"))
     sys.exit(3)

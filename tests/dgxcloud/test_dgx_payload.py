@@ -80,8 +80,8 @@ def test_a_custom_spec_is_merged_and_every_replaced_key_named():
 
 
 def test_only_holes_are_filled():
-    tree = {"a": Placeholder("CARGO"), "b": ["CARGO", Placeholder("CARGO")], "c": {"d": Placeholder("OTHER")}}
-    assert fill(tree, {UPLOAD: [1, 2]}) == {"a": [1, 2], "b": ["CARGO", 1, 2], "c": {"d": "OTHER"}}
+    tree = {"a": Placeholder("UPLOAD"), "b": ["UPLOAD", Placeholder("UPLOAD")], "c": {"d": Placeholder("OTHER")}}
+    assert fill(tree, {UPLOAD: [1, 2]}) == {"a": [1, 2], "b": ["UPLOAD", 1, 2], "c": {"d": "OTHER"}}
 
 
 def test_other_nodes_are_avoided_in_every_alternative():

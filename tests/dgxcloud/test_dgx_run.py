@@ -237,7 +237,7 @@ def test_what_is_shown_is_what_is_sent(runai_lab: RunaiLab, project: Project, ne
         "PROJECT_ID": runai_lab.mine.id,
         "CLUSTER_ID": runai_lab.cluster_id,
         "SECRET:hub": "genericsecret-hub",
-        "CARGO": [each for each in sent["spec"]["environmentVariables"] if "CARGO" in each["name"]],
+        "UPLOAD": [each for each in sent["spec"]["environmentVariables"] if "UPLOAD" in each["name"]],
     }
     names = {json.loads(dry.out)["plan"]["name"]: sent["name"]}
     assert put_in(shown, {**facts, **names}) == sent

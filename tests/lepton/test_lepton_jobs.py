@@ -130,8 +130,8 @@ def test_what_is_shown_is_what_is_sent(site):
     holes = re.findall(r"^  (\w+): ", dry.partition("\nholes, filled when")[2], re.MULTILINE)
     filled = differences(payload_of(dry), payload_of(json.dumps(call.body)))
     assert sorted(filled) == sorted(set(holes) - {"WORKSPACE"})
-    assert list(differences(payload_of(asked), payload_of(json.dumps(call.body)))) == ["CARGO"]
-    assert list(differences(payload_of(alone), payload_of(json.dumps(call.body)))) == ["CARGO"]
+    assert list(differences(payload_of(asked), payload_of(json.dumps(call.body)))) == ["UPLOAD"]
+    assert list(differences(payload_of(alone), payload_of(json.dumps(call.body)))) == ["UPLOAD"]
     assert filled["MOUNT_1_FROM"] == "node-nfs:shared"
     assert call.body["spec"]["shared_memory_size"] == 2048
     assert "custom_spec replaces shared_memory_size of the job's spec" in told.err
@@ -147,7 +147,7 @@ def test_a_saved_plan_is_resolved_and_sent_as_it_was_shown(site):
     site.nemotron("apply", plan, "--resolve").refuses("--resolve belongs to --dry-run")
     site.nemotron("apply", plan).succeeds()
     [call] = site.lab.calls_of("POST /jobs")
-    assert list(differences(payload_of(asked), payload_of(json.dumps(call.body)))) == ["CARGO"]
+    assert list(differences(payload_of(asked), payload_of(json.dumps(call.body)))) == ["UPLOAD"]
 
 
 def test_secrets_are_nowhere_but_in_the_workspace(site):

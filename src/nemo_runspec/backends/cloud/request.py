@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from nemo_runspec.json_text import json_text
 from nemo_runspec.placeholders import Placeholder
 
-UPLOAD = Placeholder("CARGO", "the job's files, or where its pods fetch them, packed when it is submitted")
+UPLOAD = Placeholder("UPLOAD", "the job's files, or where its pods fetch them, packed when it is submitted")
 
 
 class CreateRequest(NamedTuple):

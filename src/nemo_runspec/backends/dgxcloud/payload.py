@@ -27,7 +27,7 @@ VARIABLES = "environmentVariables"
 LISTS: Mapping[str, str] = {VARIABLES: "name"}
 """The list of tables that `custom_spec` adds to, and what tells its tables apart."""
 
-BOOT, UPLOAD_PIECE, ATTEMPT = "NEMOTRON_BOOT", "NEMOTRON_CARGO_", "NEMOTRON_POD_ATTEMPT"
+BOOT, UPLOAD_PIECE, ATTEMPT = "NEMOTRON_BOOT", "NEMOTRON_UPLOAD_", "NEMOTRON_POD_ATTEMPT"
 """Variables of the workload: the program that is run; what it fetches, in pieces; how often it was tried before."""
 
 PROJECT, CLUSTER = "PROJECT_ID", "CLUSTER_ID"
@@ -147,7 +147,7 @@ def _mount(row: Mapping[str, Any], key: str, lost: str) -> StorageMount:
 
 
 def upload_variables(words: Iterable[str]) -> list[Spec]:
-    """The words of a upload as the variables that boot.sh reads them from."""
+    """The words of an upload as the variables that boot.sh reads them from."""
     return [{"name": f"{UPLOAD_PIECE}{number}", "value": word} for number, word in enumerate(words)]
 
 

@@ -102,7 +102,7 @@ def check_fit(submission: Submission, texts: Mapping[str, str], parts: Parts) ->
 
 
 def pod_arguments(upload: JobUpload) -> list[str]:
-    """What the pods' first program is called with: what replaces `"CARGO"` in a payload.
+    """What the pods' first program is called with: what replaces `"UPLOAD"` in a payload.
 
     Raises:
         UserError: Kubernetes would rewrite one of them, such as a path with `$(`.

@@ -1,18 +1,18 @@
 # Puts a job's files into its directory and starts pod.sh there, as process 1 of a container.
 # Arguments: JOB_DIR, "NODES SECONDS", then for each part "KIND DIGEST SIZE WAY COUNT" and COUNT words of its way.
-# Without arguments they are the variables NEMOTRON_CARGO_0, NEMOTRON_CARGO_1, ...
+# Without arguments they are the variables NEMOTRON_UPLOAD_0, NEMOTRON_UPLOAD_1, ...
 #
 # Kubernetes rewrites "$$" and "$(NAME)" in commands and variables, so neither stands here: backquotes, and ((...)) only.
 # `stall`: seconds after which a download of under 1 kB/s is given up; `late`: seconds that others wait for node 0.
 # `@index@` is the number of this node by the variables that its platform has for it, `@names@` are their names.
 # Comments and indentation do not travel, and names are shorter there. A word of any part is at most 100,000 characters, the kernel's limit 131,072.
 if [ $# -eq 0 ]; then
-  w=() n=0 v=NEMOTRON_CARGO_0
+  w=() n=0 v=NEMOTRON_UPLOAD_0
   while [ "${!v+x}" ]; do
     w+=("${!v}")
     unset "$v"
     ((n++))
-    v=NEMOTRON_CARGO_$n
+    v=NEMOTRON_UPLOAD_$n
   done
   set -- "${w[@]}"
 fi

@@ -41,7 +41,7 @@ _SHORT = {
 @lru_cache
 def boot_program(platform: str) -> str:
     """The program a container starts with: `bash -c PROGRAM nemotron WORDS…`, or `eval` of it with the words as
-    variables `NEMOTRON_CARGO_0`, ….
+    variables `NEMOTRON_UPLOAD_0`, ….
 
     Under 4,000 characters, and without what Kubernetes rewrites in commands and variables (`$(NAME)` and `$$`).
 

@@ -157,8 +157,7 @@ def _head(plan: Plan) -> Iterator[str]:
 
 def _told(plan: Plan, platform: str) -> Iterator[str]:
     yield f"nemotron_values={quote(json_page(pod_values(plan, platform)))}"
-    yield f"nemotron_versions=({join(versions_of(plan))})"
-    yield f"nemotron_index={_first_of(index_variables(platform))}"
+    yield f"nemotron_index={_first_of(index_variables(platform))} nemotron_versions=({join(versions_of(plan))})"
 
 
 def _exports(plan: Plan) -> Iterator[str]:

@@ -11,18 +11,20 @@ from support import REPOSITORY, make_repository
 
 from nemo_runspec.backends.cloud.code.origin import _tips
 from nemo_runspec.envs import note_use, used_by
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.packaging.git import Repository
 from nemo_runspec.planning.given import variables_in
 from nemo_runspec.script.pod_marker import read_ends
 
 SRC = REPOSITORY / "src" / "nemo_runspec"
 OF_BYTES = {
-    "backends/cloud/storage/data_outputs.py", "backends/docker/log_tail.py", "backends/slurm/diagnose.py",
-    "backends/slurm/observe.py", "diagnosis/model.py", "forms.py", "jobside/forward.py", "jobside/ray_versions.py",
-    "jobside/stacks.py", "remote/results.py", "supervise/progress.py", "transport/ssh_config.py",
+    "artifacts/checks/documents.py", "artifacts/checks/parquet.py", "backends/cloud/storage/data_outputs.py",
+    "backends/docker/log_tail.py", "backends/slurm/diagnose.py", "backends/slurm/observe.py", "diagnosis/model.py",
+    "forms.py", "jobside/forward.py", "jobside/ray_versions.py", "jobside/stacks.py", "remote/results.py",
+    "supervise/progress.py", "transport/ssh_config.py",
 }  # fmt: skip
-"""Where bytes are cut, once each: at carriage returns too, which stand in no JSON and redraw a terminal's line."""
+"""Where bytes are cut, once each: at carriage returns too, which stand in no JSON and redraw a terminal's line. The two
+that check artifacts take the first line of what an error says, to be shown."""
 
 
 def uses(file: Path) -> Iterator[ast.Attribute]:

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.paths import expanded
 from nemo_runspec.runspec import Runspec, read_runspec
 from nemo_runspec.source import display_path

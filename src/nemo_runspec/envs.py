@@ -29,7 +29,7 @@ from nemo_runspec import paths
 from nemo_runspec.digests import digest_of_text
 from nemo_runspec.downloads import announcement, for_python
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.locks import locked_file
 from nemo_runspec.plans.model import PythonEnv
 from nemo_runspec.spinner import Spinner

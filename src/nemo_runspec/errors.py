@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 
 
 class Code(str, Enum):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.regular import read_json
 
 PROJECT_MARK = "pyproject.toml"

@@ -15,7 +15,7 @@ from cloud_plans import plan_of
 from job_scripts import plan_for
 
 import nemo_runspec
-from nemo_runspec.backends.cloud.pod.program import pod_values, render_pod_script
+from nemo_runspec.backends.cloud.pod.program import node_program, pod_values, render_pod_script
 from nemo_runspec.backends.slurm.jobside.job import BatchJob
 from nemo_runspec.backends.slurm.render import batch_values
 from nemo_runspec.jobside.job import JobTask
@@ -71,7 +71,7 @@ def test_values(tmp_path: Path, told: Callable[[Path], dict[str, Any]], reader: 
 def words_told(plan: Plan) -> set[str]:
     """Words that any page may have: those of start.sh, of a node's identity, and of a pod's script."""
     common = re.findall(r'"(\w+)=\$|/#/(\w+)=', START.read_text())
-    pods = re.findall(r'nemotron_words=\("(\w+)=', render_pod_script(plan, "platform"))
+    pods = re.findall(r'nemotron_words=\("(\w+)=', render_pod_script(plan, node_program("lepton")))
     return {word for pair in common for word in pair if word} | set(render._WORDS) | set(pods)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from nemo_runspec import paths
 from nemo_runspec.check import Check, failed, of_error, ok, warning
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.text import size
 
 _SECONDS = 10.0

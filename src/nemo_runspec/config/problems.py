@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.config.cycles import circle_of
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.source import display_path
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 
 _OURS = {"diagnosis": "what", "seen in": "evidence", "what to do": "remedy"}
 _THEIRS = {"says": "err_class", "suggests": "suggestion", "shows": "log_streams"}

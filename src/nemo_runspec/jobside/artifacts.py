@@ -4,8 +4,8 @@ import os
 import sys
 
 from nemo_runspec.jobside import secrets
-from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.jobside.records import Folder
+from nemo_runspec.lines import text_lines
 
 MYPY = False
 if MYPY:

@@ -6,7 +6,7 @@ A socket's path holds 107 bytes (man 7 unix), and Ray adds some seventy of its o
 import os
 
 from nemo_runspec.jobside.gates import Failure
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 
 MYPY = False
 if MYPY:

@@ -5,9 +5,9 @@ The store has registered a version before (`artifacts.register`); its manifest i
 
 import os
 
-from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.jobside.records import Folder
 from nemo_runspec.jobside.text import say
+from nemo_runspec.lines import text_lines
 
 MYPY = False
 if MYPY:

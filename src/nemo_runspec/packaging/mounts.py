@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.locks import locked_file
 from nemo_runspec.packaging.addresses import mirror_folder
 from nemo_runspec.packaging.git import GitError, Repository

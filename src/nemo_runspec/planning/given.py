@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.paths import expanded
 from nemo_runspec.profiles.interpolate import escape
 from nemo_runspec.source import Layer, Source, display_path

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.records.process import Life, is_alive, life_of
 from nemo_runspec.records.record import STATES, JobRecord, Transition, moment, now
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 
 _PAGE = 500
 """Versions a page."""

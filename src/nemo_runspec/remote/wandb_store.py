@@ -24,7 +24,7 @@ from nemo_runspec.artifacts.versions import LATEST
 from nemo_runspec.artifacts.wandb import BACKEND, PACKAGES, is_asked, project_of
 from nemo_runspec.console import note as say
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.transport.base import Unreachable
 
 _PATIENCE = 120.0

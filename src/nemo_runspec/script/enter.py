@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.regular import read_regular
 
 _STOPPED = frozenset({128 + signal.SIGHUP, 128 + signal.SIGINT, 128 + signal.SIGTERM})

@@ -41,14 +41,15 @@ _STORAGE = "backends/cloud/storage"
 _REGISTERS = ("artifacts/content.py", "artifacts/versions.py")
 
 _WITH_SLURM = (
-    "artifacts", "exit_status", "lines", "processes", "records", "registration", "secrets", "signals", "text",
+    "artifacts", "exit_status", "processes", "records", "registration", "secrets", "signals", "text",
     "values",
 )  # fmt: skip
 
 _PLACES = {
-    SUPERVISOR: (_JOBSIDE, "forms.py", *_REGISTERS),
+    SUPERVISOR: (_JOBSIDE, "forms.py", "lines.py", *_REGISTERS),
     "slurm.py": (
         _SLURM,
+        "lines.py",
         *_REGISTERS,
         *(f"{_JOBSIDE}/{name}.py" for name in _WITH_SLURM),
     ),

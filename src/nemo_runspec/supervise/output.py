@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.console import is_quiet
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.records.drawn import DrawnLines, StateFile, is_prompt, text_of
 from nemo_runspec.records.log_view import make_view, plain_text
 from nemo_runspec.redact import LineFilter

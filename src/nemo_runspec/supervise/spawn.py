@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 
 _BOOT = """\
 import pickle, sys

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.transport.chatter import without_chatter
 
 _MOST = 2000

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nemo_runspec.digests import blocks_of, digest_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.transport.base import Done, Host
 
 _PUT = """\

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.regular import read_regular
 from nemo_runspec.source import display_path
 from nemo_runspec.sweeps.model import Member, Sweep

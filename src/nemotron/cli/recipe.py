@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nemo_runspec.catalog import Recipe
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemotron.cli.bare import with_profile
 from nemotron.cli.click import Context
 from nemotron.cli.command import OneCommand

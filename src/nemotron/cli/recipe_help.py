@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nemo_runspec.backends import get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.regular import read_regular
 from nemo_runspec.runspec_keys import PIPE

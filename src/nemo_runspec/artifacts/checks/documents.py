@@ -35,7 +35,7 @@ def _wrong_results(file: str, look: Inspection) -> "Iterator[Tuple[str, str]]":
     try:
         read = json.loads(text) if file.endswith(".json") else _yaml(text, look)
     except (ValueError, RecursionError) as error:
-        yield "cannot be read: %s" % str(error).split("\n")[0], ""
+        yield "cannot be read: %s" % str(error).splitlines()[0], ""
         return
     if read is None:
         if not text.strip():

@@ -138,7 +138,7 @@ def _wrong_rows(file: str, look: Inspection, names: "List[Tuple[str, str]]", of_
                 for what in of_row(row):
                     yield Defect(what, file, "row %d" % number)
     except (pyarrow.ArrowException, OSError) as error:
-        yield Defect("cannot be read: %s" % str(error).split("\n")[0][:200], file)
+        yield Defect("cannot be read: %s" % str(error).splitlines()[0][:200], file)
 
 
 def _rows(table: "Any", look: Inspection, names: "List[Tuple[str, str]]") -> "Iterator[Tuple[int, Dict[str, Any]]]":

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 
 VARIABLE = "RUNAI_CLIENT_SECRET"
 """Looked at where neither a submission nor a profile has the secret."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.engine import refusals
 from nemo_runspec.backends.docker.images import Layers
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 
 Write = Callable[[str], None]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nemo_runspec.backends.docker.engine import is_rootless
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 
 _SECONDS = 600
 

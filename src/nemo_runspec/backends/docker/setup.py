@@ -11,7 +11,7 @@ from nemo_runspec.backends.docker.engine import connect, engine_host, is_there
 from nemo_runspec.backends.docker.preflight import has_gpu_runtime
 from nemo_runspec.backends.setup import IMAGE, IMAGE_HELP, Interview, Setup, SetupChoice, SetupQuestion, ask_image
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.text import count
 
 _MOST = 8

@@ -32,7 +32,7 @@ from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
 from nemo_runspec.backends.worker import Say, ShellWorker, WorkerStatus
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.locks import Busy
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of

@@ -18,7 +18,7 @@ from nemo_runspec.backends.local.fields import check_system
 from nemo_runspec.backends.local.render import render
 from nemo_runspec.backends.worker import InputWorker, Say, ShellWorker, WorkerStatus
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.process import is_alive, process_of

@@ -21,7 +21,7 @@ from nemo_runspec.backends.checks import Mount
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME, PATH, directory_of, run_dir
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.target import target_of
 
 if TYPE_CHECKING:

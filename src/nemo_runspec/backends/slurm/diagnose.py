@@ -17,7 +17,7 @@ from nemo_runspec.diagnosis import engine
 from nemo_runspec.diagnosis.causes import MEMORY
 from nemo_runspec.diagnosis.model import Case, Cause, Claim, Message, Platform
 from nemo_runspec.diagnosis.verdict import Diagnosis
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.records.record import is_over
 from nemo_runspec.runspec import KnownError
 from nemo_runspec.script.markers import first_failure

@@ -34,7 +34,7 @@ from nemo_runspec.backends.slurm.render import render_sbatch, submit_words
 from nemo_runspec.backends.slurm.values import PATH
 from nemo_runspec.digests import digest_of_blocks, digest_of_text
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 

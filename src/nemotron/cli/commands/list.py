@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_runspec.catalog import Recipe, find_recipes
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemotron.cli.click import Command
 from nemotron.cli.commands.build import argument, command, option
 from nemotron.cli.tables import Cell, Styled

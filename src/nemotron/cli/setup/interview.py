@@ -8,7 +8,7 @@ from typing import TextIO
 
 from nemo_runspec.backends.setup import Interview, SetupChoice, SetupQuestion
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.text import one_line
 from nemotron.cli.click import Abort
 from nemotron.cli.tables import wrapped

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.packaging.git import GitError, Repository, without_credentials
 from nemo_runspec.packaging.options import parts_of
 from nemo_runspec.plans.model import Package

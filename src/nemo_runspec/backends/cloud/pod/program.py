@@ -16,7 +16,7 @@ from nemo_runspec.backends.base import RenderedFile
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.layout import job_layout, run_dir
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.planning.kept import storage_of
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import READ_ONLY
@@ -111,7 +111,7 @@ def render_pod_script(plan: Plan, platform: str) -> str:
     target = target_of(plan, CloudTarget)
     sections = (
         _head(plan),
-        ("# --- this job, as its pods are told", *_told(plan, platform), *_exports(plan)),
+        ("# --- this job, as its pods are told", *_told(plan, platform), *_exports(plan, platform)),
         ("# --- the profile's own commands", f"nemotron_prepare={quote(_NEWLINE.join(target.pre_launch_commands))}"),
         ("# --- what a pod does is its supervisor's", *_START),
     )
@@ -157,14 +157,15 @@ def _head(plan: Plan) -> Iterator[str]:
 
 def _told(plan: Plan, platform: str) -> Iterator[str]:
     yield f"nemotron_values={quote(json_page(pod_values(plan, platform)))}"
-    yield f"nemotron_index={_first_of(index_variables(platform))} nemotron_versions=({join(versions_of(plan))})"
+    yield f"nemotron_versions=({join(versions_of(plan))})"
 
 
-def _exports(plan: Plan) -> Iterator[str]:
+def _exports(plan: Plan, platform: str) -> Iterator[str]:
     """The job script sets the job's variables only for the job; these are for the pod too."""
     yield from (f"export {variable.name}={quote(variable.value)}" for variable in plan.env if variable.name in WAITS)
     retries = target_of(plan, CloudTarget).retries
-    yield f"export NEMOTRON_ATTEMPTS={retries + 1} NUM_GPU_PER_NODE={plan.resources.gpus_per_node}"
+    index, gpus = _first_of(index_variables(platform)), plan.resources.gpus_per_node
+    yield f"nemotron_index={index}; export NEMOTRON_ATTEMPTS={retries + 1} NUM_GPU_PER_NODE={gpus}"
 
 
 def _data(plan: Plan) -> str | None:

@@ -3,7 +3,7 @@
 import re
 import time
 
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 
 MYPY = False
 if MYPY:

@@ -14,8 +14,8 @@ from nemo_runspec.backends.slurm.jobside.batch import note, start_record, write_
 from nemo_runspec.backends.slurm.jobside.fate import Controller
 from nemo_runspec.backends.slurm.jobside.findings import Findings
 from nemo_runspec.jobside import processes
-from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.jobside.records import Folder
+from nemo_runspec.lines import text_lines
 
 MYPY = False
 if MYPY:

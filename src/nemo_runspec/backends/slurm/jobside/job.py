@@ -14,8 +14,8 @@ import time
 from collections import deque
 
 from nemo_runspec.jobside import processes, values
-from nemo_runspec.jobside.lines import text_lines
 from nemo_runspec.jobside.records import Folder
+from nemo_runspec.lines import text_lines
 
 MYPY = False
 if MYPY:

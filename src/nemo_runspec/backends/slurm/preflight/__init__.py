@@ -15,7 +15,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, program
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME, run_dir, shell_word
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.quoting import assignments

@@ -21,7 +21,7 @@ from nemo_runspec.backends.slurm.preflight.shape import refused, waits_for
 from nemo_runspec.backends.slurm.render import NEEDS_PYTHON
 from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.transport.base import Broken, Host

@@ -11,7 +11,7 @@ from typing import Any
 
 from nemo_runspec.artifacts.types import Types
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.paths import expanded
 from nemo_runspec.text import clean, count
 from nemotron.cli.click import Command

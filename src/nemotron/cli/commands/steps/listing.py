@@ -10,7 +10,7 @@ from typing import Any
 from nemo_runspec.artifacts.types import Types
 from nemo_runspec.catalog import STEPS, Recipe, group_summary
 from nemo_runspec.errors import UserError, did_you_mean
-from nemo_runspec.jobside.lines import text_lines
+from nemo_runspec.lines import text_lines
 from nemo_runspec.runspec import ArtifactSpec
 from nemo_runspec.steps import all_steps, category_of, step_id
 from nemo_runspec.text import count

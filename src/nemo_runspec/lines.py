@@ -2,10 +2,10 @@
 
 MYPY = False
 if MYPY:
-    from typing import List
+    pass
 
 
-def text_lines(text: str) -> "List[str]":
+def text_lines(text: str) -> "list[str]":
     """The lines, each ended by a line feed or by a carriage return and one; a last one may have no end.
 
     `str.splitlines` also cuts at what a line may hold: a lone carriage return, U+0085, U+2028, and five others.

@@ -158,9 +158,9 @@ def test_offline_it_is_in_the_run_that_is_kept_and_a_version_once_that_is_sent(p
     assert (data / "words").as_uri().encode() in text and str(data).encode() in text
     assert f"wandb sync {run}" in done.out
     assert "words is in the run that is kept here" in done.out
-    [wandb] = ENVIRONMENTS.glob("*/bin/wandb")
+    [python] = ENVIRONMENTS.glob("*/bin/python")
     asked = {"PATH": "/usr/bin:/bin", "HOME": str(project.home), "WANDB_BASE_URL": lab.origin, "WANDB_API_KEY": KEY}
-    subprocess.run([wandb, "sync", str(run)], env=asked, check=True, timeout=60)
+    subprocess.run([python, "-m", "wandb", "sync", str(run)], env=asked, check=True, timeout=60)
     [version] = lab.artifacts.versions(WORDS)
     assert (version.index, version.run) == (0, job["id"])
     assert version.metadata["path"] == str(data)

@@ -1,4 +1,4 @@
-"""What asks W&B about artifacts, and changes them: a program for a Python that has W&B's package.
+"""What asks W&B about artifacts, and changes them: a program for a Python that has W&B's package, and not nemotron.
 
 It is asked with JSON on its standard input, and answers with JSON as its last line: `{"done": …}`, or `{"failed": WHY,
 "kind": …}` with `login` (the server does not know the key), `missing` (there is no such thing) or `unknown`.
@@ -12,8 +12,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
-
-from nemo_runspec.lines import text_lines
 
 _PAGE = 500
 """Versions a page."""
@@ -134,7 +132,7 @@ def _refer(artifact: Any, uri: str) -> None:
 
 
 def _said(error: Exception) -> str:
-    return text_lines(str(error).strip() or type(error).__name__)[0]
+    return (str(error).strip() or type(error).__name__).partition("\n")[0]
 
 
 def _kind(error: Exception) -> str:

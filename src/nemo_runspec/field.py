@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from nemo_runspec.duration import whole_seconds
+from nemo_runspec.topics import OTHER
 from nemo_runspec.visible import hidden_in
 
 
@@ -39,6 +40,15 @@ class Field:
             the command line of a build can still set it.
         seconds: True where its text is a length of time, of which a target has the seconds.
         never_sent: why it is no part of what a job is sent with; '' where it is.
+        topic: what it is about, a title of `topics` or of one's own.
+        in_help: True where the help of every recipe shows it.
+        verbatim: True where its text is a shell's, or a variable's name, or goes to a platform as it is: `<in >out` and
+            MY_VAR are no placeholders there.
+        asks_gpus: True where GPUs are asked for by it.
+        of_one_job: True where it says how this one job is run: on the command line it is not meant for the jobs that
+            make its inputs.
+        keeps_secrets: True for a table whose keys are variables that the platform sets, of secrets that it keeps.
+        on_s3: True where a job that has it needs keys for S3.
         inner: the keys of the table, or of each table in the list. `each`: of each table in the table instead.
         more: whether such a table may have further keys.
     """
@@ -57,6 +67,13 @@ class Field:
     of_builds: bool = True
     seconds: bool = False
     never_sent: str = ""
+    topic: str = OTHER
+    in_help: bool = False
+    verbatim: bool = False
+    asks_gpus: bool = False
+    of_one_job: bool = False
+    keeps_secrets: bool = False
+    on_s3: bool = False
     inner: tuple[Field, ...] = ()
     each: bool = False
     more: bool = False

@@ -22,7 +22,9 @@ def registers(plan: Plan) -> bool:
 
     Not of the tasks of an array of the user's own, which make one version together.
     """
-    return bool(_is_named(plan) and not plan.run["env"].get("array") and run_id(plan) and versions_of(plan))
+    return bool(
+        _is_named(plan) and not plan.run["env"].get(plan.target.array_key) and run_id(plan) and versions_of(plan)
+    )
 
 
 def wandb_tasks(plan: Plan) -> tuple[str, ...]:
@@ -52,7 +54,7 @@ def unpinned(plan: Plan) -> list[Artifact]:
     """
     if not is_asked_by(plan):
         return []
-    waits = bool(plan.run["env"].get("dependencies"))
+    waits = bool(plan.run["env"].get(plan.target.dependencies_key))
     return [a for a in followed_inputs(plan) if not (waits and a.version is None) and not _is_of_bucket(plan, a)]
 
 

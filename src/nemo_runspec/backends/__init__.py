@@ -23,6 +23,8 @@ BUILTIN: dict[str, str] = {
     "dgxcloud": "nemo_runspec.backends.dgxcloud",
     "lepton": "nemo_runspec.backends.lepton",
 }
+EXAMPLE = "slurm"
+"""Whose keys the help shows where no profile says which executor is meant."""
 ENTRY_POINT_GROUP = "nemo_runspec.backends"
 
 LISTED: Mapping[str, str] = {

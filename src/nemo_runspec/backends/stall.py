@@ -6,6 +6,7 @@ from nemo_runspec.backends.checks import short
 from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
+from nemo_runspec.topics import TROUBLE
 
 STALL_TIMEOUT = Field(
     "stall_timeout",
@@ -13,6 +14,7 @@ STALL_TIMEOUT = Field(
     "End the job once neither its log nor its metrics have grown for so long, such as 30m, 90s or 1h30m; the stacks of "
     "its Python processes are in the log then.",
     of_builds=False,
+    topic=TROUBLE,
 )
 
 

@@ -79,8 +79,11 @@ def _run(request: PipelineRequest, caller: SweepCaller, written_down: Callable[[
 
 def is_platform_ordered(plans: Sequence[Plan]) -> bool:
     """Whether one platform has all stages at once and starts each after those that it reads from."""
-    places = {(plan.executor, plan.run["env"].get("host"), plan.run["artifacts"]["root"]) for plan in plans}
-    return len(places) == 1 and get_backend(plans[0].executor).after is not None
+    backend = get_backend(plans[0].executor)
+    if backend.after is None or len({(plan.executor, plan.run["artifacts"]["root"]) for plan in plans}) > 1:
+        return False
+    provider = backend.load_provider()
+    return len({provider.endpoint(provider.make_handle(plan)) for plan in plans}) == 1
 
 
 def _check(stage: PlannedStage) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.artifacts.store import BUCKETS
 from nemo_runspec.errors import UserError
+from nemo_runspec.field import Field
 from nemo_runspec.planning.given import FROM_FILE
 from nemo_runspec.plans.model import EnvVar, SecretRef
 from nemo_runspec.profiles.fieldset import fields_of
@@ -21,9 +22,6 @@ from nemo_runspec.secrets import find, of_environment
 from nemo_runspec.source import Layer, Source
 
 ALWAYS_LOOKED_FOR = ("WANDB_API_KEY", "HF_TOKEN")
-
-_KEPT, _DATA = "secret_vars", ("inputs", "outputs", "cloud_metadata")
-"""Keys of profiles whose platform keeps secrets, and whose jobs' data goes to and from S3."""
 
 
 @dataclass
@@ -103,11 +101,11 @@ def refuse_twice_given(env: Mapping[str, Any], variables: Iterable[EnvVar]) -> N
     """Raises `UserError` for a variable that is set, and is to be a secret of the platform too. `env`: the profile."""
     kept = _kept_there(env)
     for variable in variables:
-        if variable.name in kept:
+        if key := kept.get(variable.name):
             raise UserError(
-                f"{_KEPT}: the platform is to set {variable.name}, and so does {variable.source}",
+                f"{key}: the platform is to set {variable.name}, and so does {variable.source}",
                 remedy="leave one of them out",
-                key=_KEPT,
+                key=key,
             )
 
 
@@ -159,9 +157,14 @@ def _wandb(run: Mapping[str, Any]) -> Iterable[EnvVar]:
             yield EnvVar(variable, ",".join(value) if isinstance(value, list) else as_text(value), f"run.wandb.{key}")
 
 
-def _kept_there(env: Mapping[str, Any]) -> frozenset[str]:
-    """Variables that the platform itself sets, from secrets it keeps."""
-    return frozenset(env.get(_KEPT) or ()) if _is_cloud(env) else frozenset()
+def _kept_there(env: Mapping[str, Any]) -> dict[str, str]:
+    """Variables that the platform itself sets, from secrets it keeps → the key that says so."""
+    keys = _keys_of(env, lambda key: key.keeps_secrets)
+    return {variable: key for key in keys for variable in env.get(key) or ()}
+
+
+def _keys_of(env: Mapping[str, Any], has: Callable[[Field], bool]) -> tuple[str, ...]:
+    return fields_of(str(env.get("executor"))).where(has)
 
 
 def _uses_bucket(run: Mapping[str, Any], spec: Runspec) -> bool:
@@ -171,10 +174,10 @@ def _uses_bucket(run: Mapping[str, Any], spec: Runspec) -> bool:
     return in_bucket and any(table.get("artifact") for table in tables)
 
 
-def _listed(env: Mapping[str, Any], kept: frozenset[str], *, bucket: bool = False) -> list[str]:
+def _listed(env: Mapping[str, Any], kept: Collection[str], *, bucket: bool = False) -> list[str]:
     """Secrets the profile lists, and those its data needs."""
     listed = list(env.get("secrets") or ())
-    if not bucket and (not _is_cloud(env) or not any(env.get(key) for key in _DATA)):
+    if not bucket and not any(env.get(key) for key in _keys_of(env, lambda key: key.on_s3)):
         return listed
     listed += lacking({*listed, *kept, *(env.get("env_vars") or ())})
     return [*listed, *_token(listed)]
@@ -186,12 +189,8 @@ def _token(listed: Collection[str]) -> list[str]:
     return [TOKEN] if any(tokens[name] for name in tokens if name in listed) else []
 
 
-def _is_cloud(env: Mapping[str, Any]) -> bool:
-    return _KEPT in fields_of(str(env.get("executor"))).fields
-
-
 def _split(
-    found: Mapping[str, EnvVar], listed: Sequence[str], written: _Written, kept: frozenset[str]
+    found: Mapping[str, EnvVar], listed: Sequence[str], written: _Written, kept: Collection[str]
 ) -> JobEnvironment:
     """Secrets taken out of the variables; those in `kept` are neither looked for here nor missing."""
     wanted = [name for name in dict.fromkeys([*listed, *ALWAYS_LOOKED_FOR]) if name not in kept]

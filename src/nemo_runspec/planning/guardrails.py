@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nemo_runspec.backends import find_backend
 from nemo_runspec.catalog import STEPS
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.kept import storage_of
 from nemo_runspec.planning.rl_placement import misplaced, placement_of
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.profiles.common import COMMON
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.profiles.profile import one_or_all
 from nemo_runspec.source import Layer
@@ -27,13 +29,6 @@ _NAMES_A_PATH = re.compile(
     r"path|dir|file|folder|root|data|model|checkpoint|ckpt|tokenizer|output|input|cache|load|save"
 )
 """In the last words of a key whose absolute path is one of data or of a model, and no address."""
-
-_ASK_FOR_GPUS = ("resource_shape", "gpus_per_node", "num_gpus", "gres", "gpus_per_task", "custom_spec")
-"""Keys by which GPUs are asked for, of any executor."""
-
-
-_SIZES: Mapping[str, tuple[str, ...]] = {"num_nodes": ("nodes",), "gpus_per_node": _ASK_FOR_GPUS}
-"""Keys of NeMo-RL's `cluster` → those of a profile that say the same."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +101,7 @@ def _unused_gpus(case: RuleCase) -> Iterator[RuleFinding]:
     """A recipe without GPUs gets none: the profile must be able to run it on CPUs."""
     plan = case.plan
     asked = plan.target.gpus(plan.resources)
-    keys = [f"run.env.{key}" for key in _ASK_FOR_GPUS if _is_said(plan, f"run.env.{key}")]
+    keys = [f"run.env.{key}" for key in _asking_for_gpus(plan) if _is_said(plan, f"run.env.{key}")]
     if case.gpus != 0 or not asked or not keys or _is_typed(plan, keys):
         return
     key = keys[0]
@@ -147,8 +142,17 @@ def _rl_placement(case: RuleCase) -> Iterator[RuleFinding]:
 def _asked_by(plan: Plan, key: str) -> str:
     """The key of the profile that says how large the job is, where what has no room is the whole of it."""
     cluster, _, size = key.rpartition(".")
-    keys = (_SIZES.get(size) or ()) if cluster.rpartition(".")[2] == "cluster" else ()
+    if cluster.rpartition(".")[2] != "cluster":
+        return key
+    keys = {"num_nodes": ("nodes",), "gpus_per_node": _asking_for_gpus(plan)}.get(size, ())  # NeMo-RL's keys → ours
     return next((f"run.env.{each}" for each in keys if _is_said(plan, f"run.env.{each}")), key)
+
+
+def _asking_for_gpus(plan: Plan) -> tuple[str, ...]:
+    """Keys of the executor by which GPUs are asked for, its own first, as they decide where both are set."""
+    backend = find_backend(plan.executor)
+    keys = (*(backend.fields if backend else ()), *COMMON)
+    return tuple(dict.fromkeys(key.name for key in keys if key.asks_gpus))
 
 
 def _unseen_paths(case: RuleCase) -> Iterator[RuleFinding]:

@@ -58,6 +58,8 @@ class Target:
 
     gpus_key = "gpus_per_node"
     """The key that says how many GPUs there are, where nothing else does."""
+    array_key = dependencies_key = ""
+    """The keys by which a user makes a job several tasks, and names jobs that it waits for; '' where there are none."""
 
     def gpus(self, resources: Resources) -> int | None:
         """GPUs of the whole job at most, whatever asks for them; None where that is not known."""

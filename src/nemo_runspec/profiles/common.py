@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.field import Field
+from nemo_runspec.topics import CODE, COMMAND, CONTAINER, FILES, PLACE, SIZE, SWEEPS
 
 _WHERE = (
     Field(
@@ -14,12 +15,14 @@ _WHERE = (
         "Where the job runs: local, docker, slurm, dgxcloud, lepton, or what another package brings.",
         default="local",
         never_sent="it says which backend sends the job",
+        topic=PLACE,
     ),
     Field(
         "extends",
         "str",
         "Parent profile; its keys hold unless this profile sets them.",
         never_sent="the profile has its parent's keys by then",
+        topic=PLACE,
     ),
     Field(
         "container_image",
@@ -27,6 +30,8 @@ _WHERE = (
         "Container image, by default the recipe's own; for Slurm also the path of a .sqsh file.",
         aliases=("container",),
         of_builds=False,
+        topic=CONTAINER,
+        in_help=True,
     ),
     Field(
         "mounts",
@@ -34,17 +39,26 @@ _WHERE = (
         'What the container sees: "host:container[:ro]" strings for Slurm and Docker, { path, mount_path } tables '
         "for Lepton. Joined with the recipe's own.",
         default=[],
+        topic=FILES,
+        in_help=True,
     ),
 )
 
 _JOB = (
-    Field("env_vars", "table[scalar]", "Environment variables of the job. Joined with the recipe's own, key by key."),
+    Field(
+        "env_vars",
+        "table[scalar]",
+        "Environment variables of the job. Joined with the recipe's own, key by key.",
+        topic=COMMAND,
+    ),
     Field(
         "secrets",
         "list[str]",
         "Names of environment variables that hold secrets. They reach the job by reference and are shown nowhere.",
         default=[],
         of_builds=False,
+        topic=COMMAND,
+        verbatim=True,
     ),
     Field(
         "startup_commands",
@@ -52,6 +66,8 @@ _JOB = (
         "Shell commands that run on every node, in the script's own shell, before it.",
         default=[],
         of_builds=False,
+        topic=COMMAND,
+        verbatim=True,
     ),
     Field(
         "head_startup_commands",
@@ -59,6 +75,8 @@ _JOB = (
         "Shell commands that run on node 0 alone; startup_commands begin on all nodes once they have ended.",
         default=[],
         of_builds=False,
+        topic=COMMAND,
+        verbatim=True,
     ),
     Field(
         "head_only",
@@ -66,30 +84,48 @@ _JOB = (
         "Run the command on node 0 alone, such as mpirun; the others run their startup_commands and stay until it has "
         "ended. For recipes whose launcher is direct.",
         of_builds=False,
+        topic=COMMAND,
     ),
     Field(
         "run_command",
         "str",
         "Replaces the recipe's command; {script} and {config} stand for the two paths.",
         of_builds=False,
+        topic=COMMAND,
+        verbatim=True,
     ),
     Field(
         "workdir",
         "str",
         "Directory the job changes to before the script; by default the recipe's own.",
         of_builds=False,
+        topic=COMMAND,
     ),
 )
 
 _RESOURCES = (
-    Field("nodes", "positive", "Number of nodes.", default=1, of_builds=False),
-    Field("gpus_per_node", "count", "GPUs per node; 0 for none. By default what the recipe declares.", of_builds=False),
+    Field(
+        "nodes", "positive", "Number of nodes.", default=1, of_builds=False, topic=SIZE, of_one_job=True, in_help=True
+    ),
+    Field(
+        "gpus_per_node",
+        "count",
+        "GPUs per node; 0 for none. By default what the recipe declares.",
+        of_builds=False,
+        topic=SIZE,
+        asks_gpus=True,
+        of_one_job=True,
+        in_help=True,
+    ),
     Field(
         "nproc_per_node",
         "positive",
         "Processes per node; by default gpus_per_node, else 1.",
         aliases=("ntasks_per_node", "nprocs_per_node"),
         of_builds=False,
+        topic=SIZE,
+        of_one_job=True,
+        in_help=True,
     ),
     Field(
         "world_size",
@@ -98,12 +134,14 @@ _RESOURCES = (
         "they have their NUM_GPU_PER_NODE then, too. Under torchrun each process has torchrun's own.",
         default="processes",
         choices=("processes", "nodes"),
+        topic=SIZE,
     ),
     Field(
         "max_gpu_hours",
         "number",
         "Refuse a plan that may use more GPU-hours (nodes x GPUs x time limit).",
         never_sent="a plan that may use more is refused",
+        topic=SIZE,
     ),
 )
 
@@ -188,8 +226,9 @@ _PACKAGING = (
         "By default git inside a git repository on Slurm and Docker, else none.",
         choices=("git", "pattern", "hybrid", "none"),
         of_builds=False,
+        topic=CODE,
     ),
-    Field("packager_subpath", "str", "git: package only this folder of the repository.", of_builds=False),
+    Field("packager_subpath", "str", "git: package only this folder of the repository.", of_builds=False, topic=CODE),
     Field(
         "packager_include_submodules",
         "bool",
@@ -197,6 +236,7 @@ _PACKAGING = (
         default=True,
         aliases=("packager_submodules", "include_submodules"),
         of_builds=False,
+        topic=CODE,
     ),
     Field(
         "packager_include_pattern",
@@ -204,6 +244,7 @@ _PACKAGING = (
         "pattern: what to package, such as src/**/*.py. git: files to add as they are now. * leaves hidden files out, "
         "** goes into folders, a folder brings all its files; links stay links.",
         of_builds=False,
+        topic=CODE,
     ),
     Field(
         "packager_relative_path",
@@ -212,6 +253,7 @@ _PACKAGING = (
         "project's root, which is the default: the git repository, else the env.toml's folder. One for all patterns, "
         "or one each.",
         of_builds=False,
+        topic=CODE,
     ),
     Field(
         "packager_sub_packagers",
@@ -221,6 +263,7 @@ _PACKAGING = (
         of_builds=False,
         inner=_PART,
         each=True,
+        topic=CODE,
     ),
     Field(
         "dirty",
@@ -230,6 +273,7 @@ _PACKAGING = (
         default="warn",
         choices=_DIRTY,
         of_builds=False,
+        topic=CODE,
     ),
     Field(
         "packager_extract_at_root",
@@ -237,6 +281,7 @@ _PACKAGING = (
         "hybrid: put everything at the root of the package instead of one folder each.",
         default=False,
         of_builds=False,
+        topic=CODE,
     ),
 )
 
@@ -249,6 +294,8 @@ _SWEEPS = (
         "Runs of a sweep (-m) that go on at the same time.",
         default=1,
         never_sent=_OF_SWEEPS,
+        topic=SWEEPS,
+        of_one_job=True,
     ),
     Field(
         "sweep_metric",
@@ -256,6 +303,8 @@ _SWEEPS = (
         "The metric that a sweep is sorted by and that a sweeper such as Optuna is told; by default val_loss, else "
         "loss. Lower is better, unless it ends in :max, as in accuracy:max.",
         never_sent=_OF_SWEEPS,
+        topic=SWEEPS,
+        of_one_job=True,
     ),
     Field(
         "stop_on_failure",
@@ -263,6 +312,7 @@ _SWEEPS = (
         "End a sweep (-m) as soon as one of its runs fails: start no more, and end those that run.",
         default=False,
         never_sent=_OF_SWEEPS,
+        topic=SWEEPS,
     ),
 )
 

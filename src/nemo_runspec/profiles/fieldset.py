@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -29,6 +29,10 @@ class FieldSet:
     def canonical(self, key: str) -> str | None:
         """The canonical name of a spelling, or None where this executor does not have it."""
         return self.spellings.get(key)
+
+    def where(self, has: Callable[[Field], bool]) -> tuple[str, ...]:
+        """Names of the keys that have a fact, such as `where(lambda key: key.on_s3)`."""
+        return tuple(name for name, declared in self.fields.items() if has(declared))
 
     def defaults(self) -> dict[str, Any]:
         """What a merged profile that sets nothing holds. `extends` is no key of a merged profile."""

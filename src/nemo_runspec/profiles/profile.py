@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, time
 from pathlib import Path
@@ -25,13 +25,6 @@ from nemo_runspec.source import Source
 _PLACEHOLDER = re.compile(r"(?:\b(YOUR|MY)-[A-Z]|\bCHANGE[-_ ]?ME\b|/\.\.\./)")
 _IN_BRACKETS = re.compile(r"<[A-Za-z][\w -]*>")
 _SHOUTED = re.compile(r"\b(YOUR|MY)_[A-Z]")
-_SHELL = frozenset({
-    "startup_commands", "head_startup_commands", "setup_lines", "pre_launch_commands", "run_command", "srun_args",
-    "secrets", "container_env",
-    "secret_vars", "custom_spec", "additional_kwargs", "additional_parameters",
-})  # fmt: skip
-"""Keys of shell text, of names of variables, and of what goes to a platform as it is, which holds both: there
-`<in >out` and `MY_VAR` are no placeholders."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +180,7 @@ def unfilled_values(
     unset: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Unfilled, ...]:
     """Required keys that have no value and values that are still placeholders, one line each. `unset`: as `Profile`."""
+    fields = fields_of(executor)
     missing = [
         Unfilled(
             f"{field.name} is required by executor '{executor}' and not set"
@@ -194,14 +188,20 @@ def unfilled_values(
             key=field.name,
             code=Code.REQUIRED,
         )
-        for field in fields_of(executor).fields.values()
+        for field in fields.fields.values()
         if field.required and values.get(field.name) in (None, "")
     ]
-    return (*missing, *placeholders(values, sources))
+    return (*missing, *placeholders(values, sources, verbatim=fields.where(lambda key: key.verbatim)))
 
 
-def placeholders(values: Mapping[str, Any], sources: Mapping[str, Source], prefix: str = "") -> tuple[Unfilled, ...]:
-    """Values that still stand for something a site must fill in, one line each. `prefix` goes before each key."""
+def placeholders(
+    values: Mapping[str, Any], sources: Mapping[str, Source], prefix: str = "", verbatim: Collection[str] = ()
+) -> tuple[Unfilled, ...]:
+    """Values that still stand for something a site must fill in, one line each.
+
+    Args:
+        prefix: goes before each key. `verbatim`: keys that are so (`Field.verbatim`).
+    """
     return tuple(
         Unfilled(
             f"{prefix}{path} is still a placeholder"
@@ -212,17 +212,17 @@ def placeholders(values: Mapping[str, Any], sources: Mapping[str, Source], prefi
         )
         for key, value in values.items()
         for path, text in _texts(key, value)
-        if _is_placeholder(key, text)
+        if _is_placeholder(key, text, verbatim=key in verbatim)
     )
 
 
-def _is_placeholder(key: str, text: str) -> bool:
+def _is_placeholder(key: str, text: str, *, verbatim: bool) -> bool:
     """Variables may hold any text: there only a value that is nothing but a placeholder counts."""
     if key == "env_vars":
         return any(re.fullmatch(p.pattern + r"[\w-]*", text) for p in (_PLACEHOLDER, _IN_BRACKETS, _SHOUTED))
     if _PLACEHOLDER.search(text):
         return True
-    return key not in _SHELL and bool(_IN_BRACKETS.search(text) or _SHOUTED.search(text))
+    return not verbatim and bool(_IN_BRACKETS.search(text) or _SHOUTED.search(text))
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:

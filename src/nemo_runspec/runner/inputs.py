@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,11 +26,8 @@ from nemo_runspec.source import Layer
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord
 
-_OWN_SHAPE = frozenset({
-    "array", "dependencies", "dependency_type", "gpus_per_node", "nodes", "nproc_per_node", "nprocs_per_node",
-    "ntasks_per_node", "resume", "retries", "signal", "sweep_metric", "sweep_parallel",
-})  # fmt: skip
-"""Keys of `run.env` that say how one job is run; every other override also says where its inputs are made."""
+_KEY = re.compile(r"\+*run\.env\.([^.=]+)")
+"""An override of a profile's key."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,9 @@ def with_inputs_checked(plan: Plan) -> Plan:
     if not paths or backend.inputs is None:
         return plan
     found = backend.present(plan, paths)
-    settled = known_inputs(plan) if plan.run["env"].get("dependencies") else {a.name for a in plan.consumes}
+    settled = (
+        known_inputs(plan) if plan.run["env"].get(plan.target.dependencies_key) else {a.name for a in plan.consumes}
+    )
     consumes = tuple(
         replace(a, ready=found[a.path] or (found[a.path] if a.name in settled else None))
         if a.path and a in asked
@@ -147,17 +147,10 @@ def _shape(executor: str, spec: Runspec) -> list[str]:
 
 def _carried(plan: Plan) -> list[str]:
     """Overrides of the call that also decide where its inputs are made. A secret's value is in none of them."""
-    found = [(text, text.lstrip("+")) for text in plan.overrides]
-    return [
-        *_given(plan),
-        *(
-            text
-            for text, plain in found
-            if plain.startswith("run.env.")
-            and plain.removeprefix("run.env.").partition("=")[0] not in _OWN_SHAPE
-            and HIDDEN not in plain
-        ),
-    ]
+    fields = fields_of(plan.executor)
+    own = fields.where(lambda key: key.of_one_job)
+    keys = [(text, _KEY.match(text)) for text in plan.overrides if HIDDEN not in text]
+    return [*_given(plan), *(text for text, key in keys if key and fields.canonical(key[1]) not in own)]
 
 
 def _given(plan: Plan) -> list[str]:

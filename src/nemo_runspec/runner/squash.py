@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nemo_runspec.backends.slurm.squash import (
+    CARRIED,
     OVERRIDES,
     Squash,
     exists,
@@ -27,14 +28,7 @@ from nemo_runspec.runner.run import run_request
 if TYPE_CHECKING:
     from pathlib import Path
 
-_CARRIED = tuple(
-    f"run.env.{key}="
-    for key in (
-        "account", "partition", "run_partition", "qos", "build_partition", "build_time", "build_cache_dir",
-        "remote_job_dir", "tunnel", "host", "user", "port", "identity",
-    )
-)  # fmt: skip
-"""Overrides of a call that also say where its squash file is made."""
+_CARRIED = tuple(f"run.env.{key}=" for key in CARRIED)
 
 
 @dataclass(frozen=True)

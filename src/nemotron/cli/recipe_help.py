@@ -5,37 +5,18 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from nemo_runspec.backends import get_backend
+from nemo_runspec.backends import EXAMPLE, get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError
+from nemo_runspec.field import Field
 from nemo_runspec.lines import text_lines
 from nemo_runspec.profiles.envfile import EnvFile
 from nemo_runspec.regular import read_regular
 from nemo_runspec.runspec_keys import PIPE
+from nemo_runspec.topics import BUILDS, in_order
 
 if TYPE_CHECKING:
     from rich.panel import Panel
-
-_FIELDS_SHOWN = (
-    "nodes",
-    "gpus_per_node",
-    "nproc_per_node",
-    "time",
-    "partition",
-    "account",
-    "container_image",
-    "mounts",
-)
-
-_FIELDS_OF_BUILDS = (
-    "account",
-    "build_partition",
-    "build_time",
-    "build_cache_dir",
-    "build_registries",
-    "container_image",
-    "mounts",
-)
 
 
 def print_recipe_help(recipe: Recipe, command: str) -> None:
@@ -151,11 +132,16 @@ def _fields(recipe: Recipe, env: EnvFile | None) -> list[tuple[str, str]]:
     from nemo_runspec.profiles.fieldset import fields_of
 
     profile = _far_profile(env)
-    executor = _executor(env, profile) if env and profile else "slurm"
+    executor = _executor(env, profile) if env and profile else EXAMPLE
     fields = fields_of(executor).fields
-    wanted = _FIELDS_OF_BUILDS if recipe.spec.kind == "build" else _FIELDS_SHOWN
-    rows = [(name, fields[name].help) for name in wanted if name in fields]
+    shown = [field for field in fields.values() if _is_shown(field, builds=recipe.spec.kind == "build")]
+    order = in_order(field.topic for field in shown)
+    rows = [(field.name, field.help) for field in sorted(shown, key=lambda field: order.index(field.topic))]
     return [*rows, ("…", f"all {len(fields)} fields of '{executor}': nemotron env fields {executor}")]
+
+
+def _is_shown(field: Field, *, builds: bool) -> bool:
+    return field.topic == BUILDS or (field.in_help and field.of_builds) if builds else field.in_help
 
 
 def _examples(recipe: Recipe, command: str, env: EnvFile | None) -> list[tuple[str, str]]:
@@ -204,7 +190,7 @@ def _executor(env: EnvFile, profile: str) -> str:
     try:
         return executor_of(env, env.chain(profile))
     except UserError:
-        return "slurm"
+        return EXAMPLE
 
 
 def _far_profile(env: EnvFile | None) -> str | None:

@@ -19,6 +19,7 @@ from nemo_runspec.plans.storage import Storage, StorageMount, tables
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import is_secret_variable
+from nemo_runspec.topics import CODE, COMMAND, FILES, TROUBLE
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.cloud.request import CreateRequest
@@ -87,10 +88,17 @@ class CloudTarget(Target):
     nproc_per_node: ClassVar[Field] = adopt("nproc_per_node", nemo_run="nprocs_per_node")
     packager: ClassVar[Field] = adopt("packager", nemo_run="packager")
     pre_launch_commands: tuple[str, ...] = plain(
-        "list[str]", "Shell commands that every pod runs before the job; one that fails ends it.", default=[]
+        "list[str]",
+        "Shell commands that every pod runs before the job; one that fails ends it.",
+        default=[],
+        topic=COMMAND,
+        verbatim=True,
     )
     custom_spec: dict[str, Any] = argument(  # noqa: RUF009 (a field)
-        "table", "Further keys of the job's spec; they win over all others, and a warning names what they replace."
+        "table",
+        "Further keys of the job's spec; they win over all others, and a warning names what they replace.",
+        verbatim=True,
+        asks_gpus=True,
     )
 
     code_transport: str = plain(
@@ -100,28 +108,41 @@ class CloudTarget(Target):
         default="auto",
         choices=CODE_TRANSPORTS,
         never_sent=_LEFT_OPEN,
+        topic=CODE,
     )
     code_url: str = text(
-        "Where code is put for transport s3, such as s3://bucket/code.", one_line=False, never_sent=_LEFT_OPEN
+        "Where code is put for transport s3, such as s3://bucket/code.",
+        one_line=False,
+        never_sent=_LEFT_OPEN,
+        topic=CODE,
     )
     run_dir_here: str = text(
         "The directory for jobs as this machine sees it, where it is mounted here too.",
         one_line=False,
         never_sent=_LEFT_OPEN,
+        topic=FILES,
     )
     inputs: dict[str, str] = plain(  # noqa: RUF009 (a field)
-        "table[str]", 'Data the job reads: path in the job = s3://bucket/key, such as "/data/x".'
+        "table[str]",
+        'Data the job reads: path in the job = s3://bucket/key, such as "/data/x".',
+        topic=FILES,
+        on_s3=True,
     )
     outputs: tuple[str, ...] = plain(
-        "list[str]", "Paths of the job that are copied to output_url, also when it has failed."
+        "list[str]", "Paths of the job that are copied to output_url, also when it has failed.", topic=FILES, on_s3=True
     )
     output_url: str = text(
         "Where outputs go, such as s3://bucket/results; below it, a folder for each job. By default results in the "
         "bucket that S3_BUCKET_NAME names, where there are outputs.",
         one_line=False,
+        topic=FILES,
     )
-    s3_endpoint: str = text("URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL.", one_line=False)
-    s3_region: str = text("Region of the S3 service; by default CLOUD_REGION, else us-east-1.", one_line=False)
+    s3_endpoint: str = text(
+        "URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL.", one_line=False, topic=FILES
+    )
+    s3_region: str = text(
+        "Region of the S3 service; by default CLOUD_REGION, else us-east-1.", one_line=False, topic=FILES
+    )
     cloud_metadata: tuple[str, ...] = key(
         Field(
             "",
@@ -129,19 +150,25 @@ class CloudTarget(Target):
             "Give the job CLOUD_METADATA: for each bucket that this profile names its region, endpoint and keys, as "
             "JSON, where containers of NVIDIA's TAO Toolkit look for them.",
             default=False,
+            topic=FILES,
+            on_s3=True,
         ),
         unset=(),
     )
     queue_timeout: int = duration(
-        "How long a job may wait for nodes, such as 15m.", default="15m", never_sent=_BY_WHO_ASKS
+        "How long a job may wait for nodes, such as 15m.", default="15m", never_sent=_BY_WHO_ASKS, topic=TROUBLE
     )
     pull_timeout: int = duration(
         "How long its nodes may pull the image, such as 1h; 5m at most once the platform says it cannot be pulled.",
         default="1h",
         never_sent=_BY_WHO_ASKS,
+        topic=TROUBLE,
     )
     start_timeout: int = duration(
-        "How long its nodes may take to start otherwise, such as 15m.", default="15m", never_sent=_BY_WHO_ASKS
+        "How long its nodes may take to start otherwise, such as 15m.",
+        default="15m",
+        never_sent=_BY_WHO_ASKS,
+        topic=TROUBLE,
     )
     on_timeout: str = text(
         "What becomes of a job that waits for longer: warn, or stop (it is stopped and diagnosed). By default it is "
@@ -149,16 +176,29 @@ class CloudTarget(Target):
         choices=("warn", "stop"),
         one_line=False,
         never_sent=_BY_WHO_ASKS,
+        topic=TROUBLE,
     )
     retries: int = plain(
-        "count", "How often a job that was evicted, or whose node was at fault, is submitted again.", default=0
+        "count",
+        "How often a job that was evicted, or whose node was at fault, is submitted again.",
+        default=0,
+        topic=TROUBLE,
+        of_one_job=True,
     )
     stall_timeout: int | None = key(STALL_TIMEOUT)
     avoid_failed_nodes: bool = plain(
-        "bool", "Submit it again without the nodes that were at fault.", default=False, never_sent=_BY_WHO_ASKS
+        "bool",
+        "Submit it again without the nodes that were at fault.",
+        default=False,
+        never_sent=_BY_WHO_ASKS,
+        topic=TROUBLE,
     )
     secret_vars: dict[str, str] = plain(  # noqa: RUF009 (a field)
-        "table[str]", "Variable of the job = name of a secret that the platform keeps."
+        "table[str]",
+        "Variable of the job = name of a secret that the platform keeps.",
+        topic=COMMAND,
+        verbatim=True,
+        keeps_secrets=True,
     )
 
     shared: bool = False

@@ -25,6 +25,7 @@ from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import HIDDEN, is_secret_variable
 from nemo_runspec.s3_names import lacking
 from nemo_runspec.toml import as_toml
+from nemo_runspec.topics import CODE, COMMAND, FILES, PLACE, TROUBLE
 from nemo_runspec.transport.loopback import require_tls
 from nemo_runspec.transport.reading import count, table
 
@@ -63,13 +64,14 @@ class DgxCloudTarget(CloudTarget):
     nemo_run_executor, nemo_run_exports = "DGXCloudExecutor", True
     mounts_key, mount_example = "pvcs", '{ claimName = "my-pvc", path = "{path}", readOnly = false }'
 
-    base_url: str = text_argument("run:ai API, such as https://example.com/api/v1.", required=True)
+    base_url: str = text_argument("run:ai API, such as https://example.com/api/v1.", required=True, topic=PLACE)
     kube_apiserver_url: str = text_argument(
         "Kubernetes API server of the cluster; with it, logs are read from the pods while they are there.",
         never_sent="the job's log is read there",
+        topic=PLACE,
     )
     client_id: str = text_argument(
-        "Client id of the API.", required=True, aliases=("app_id",), never_sent="nemotron logs in with it"
+        "Client id of the API.", required=True, aliases=("app_id",), never_sent="nemotron logs in with it", topic=PLACE
     )
     client_secret: ClassVar[Field] = Field(
         "client_secret",
@@ -79,10 +81,11 @@ class DgxCloudTarget(CloudTarget):
         aliases=("app_secret",),
         nemo_run="client_secret",
         secret=True,
+        topic=PLACE,
     )
-    project_name: str = text_argument("run:ai project.", required=True)
+    project_name: str = text_argument("run:ai project.", required=True, topic=PLACE)
     pvc_nemo_run_dir: str = text_argument(
-        "Directory for jobs, outputs and caches, on one of pvcs that may be written.", required=True
+        "Directory for jobs, outputs and caches, on one of pvcs that may be written.", required=True, topic=FILES
     )
     pvcs: tuple[dict[str, Any], ...] = argument(
         "list[table]",
@@ -90,13 +93,17 @@ class DgxCloudTarget(CloudTarget):
         default=[],
         inner=_CLAIM_KEYS,
         more=True,
+        topic=FILES,
     )
-    distributed_framework: str = argument("str", "Framework of workloads with several nodes.", default="PyTorch")
+    distributed_framework: str = argument(
+        "str", "Framework of workloads with several nodes.", default="PyTorch", topic=COMMAND
+    )
     launched_from_cluster: bool = argument(
         "bool",
         "nemotron itself runs in the cluster and sees the volume at pvc_nemo_run_dir.",
         default=False,
         never_sent=NEMO_RUN_ALONE,
+        topic=CODE,
     )
     max_args_chars: int = argument(
         "positive",
@@ -111,10 +118,18 @@ class DgxCloudTarget(CloudTarget):
         "mounts", help="Not used: what a workload sees are its pvcs.", never_sent="a warning says that it is not used"
     )
     retries: int = argument(
-        "count", "How often a job that was evicted, or whose node was at fault, is submitted again.", default=0
+        "count",
+        "How often a job that was evicted, or whose node was at fault, is submitted again.",
+        default=0,
+        topic=TROUBLE,
+        of_one_job=True,
     )
     secret_vars: dict[str, str] = plain(  # noqa: RUF009 (a field)
-        "table[str]", "Variable of the job = credential and key that run:ai keeps, such as my-credential/TOKEN."
+        "table[str]",
+        "Variable of the job = credential and key that run:ai keeps, such as my-credential/TOKEN.",
+        topic=COMMAND,
+        verbatim=True,
+        keeps_secrets=True,
     )
 
     def request(self, plan: Plan) -> CreateRequest:

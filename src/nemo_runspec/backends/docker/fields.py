@@ -35,6 +35,7 @@ from nemo_runspec.paths import below
 from nemo_runspec.plans.storage import Storage, may_be_mounted_over, mounts_of_words
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
+from nemo_runspec.topics import CONTAINER, PLACE, SIZE
 
 if TYPE_CHECKING:
     from nemo_runspec.plans.model import Resources
@@ -50,25 +51,55 @@ FIELDS: tuple[Field, ...] = (
     adopt("nproc_per_node", nemo_run="ntasks_per_node"),
     adopt("gpus_per_node", nemo_run="num_gpus"),
     adopt("packager", nemo_run="packager"),
-    Field("num_gpus", "int", "GPUs the container sees, -1 for all; by default gpus_per_node.", nemo_run="num_gpus"),
-    Field("runtime", "str", "Container runtime, such as nvidia.", nemo_run="runtime"),
-    Field("shm_size", "str", "Size of /dev/shm, such as 16g.", nemo_run="shm_size"),
-    Field("ipc_mode", "str", "IPC namespace, such as host.", nemo_run="ipc_mode"),
-    Field("ulimits", "list[str]", "Limits, each name=soft[:hard], such as memlock=-1.", default=[], nemo_run="ulimits"),
-    Field("network", "str", "Docker network; made if it does not exist.", default="nemo_run", nemo_run="network"),
-    Field("privileged", "bool", "Give the container all of the host's devices.", default=False, nemo_run="privileged"),
+    Field(
+        "num_gpus",
+        "int",
+        "GPUs the container sees, -1 for all; by default gpus_per_node.",
+        nemo_run="num_gpus",
+        topic=SIZE,
+        asks_gpus=True,
+    ),
+    Field("runtime", "str", "Container runtime, such as nvidia.", nemo_run="runtime", topic=CONTAINER),
+    Field("shm_size", "str", "Size of /dev/shm, such as 16g.", nemo_run="shm_size", topic=SIZE),
+    Field("ipc_mode", "str", "IPC namespace, such as host.", nemo_run="ipc_mode", topic=CONTAINER),
+    Field(
+        "ulimits",
+        "list[str]",
+        "Limits, each name=soft[:hard], such as memlock=-1.",
+        default=[],
+        nemo_run="ulimits",
+        topic=CONTAINER,
+    ),
+    Field(
+        "network",
+        "str",
+        "Docker network; made if it does not exist.",
+        default="nemo_run",
+        nemo_run="network",
+        topic=CONTAINER,
+    ),
+    Field(
+        "privileged",
+        "bool",
+        "Give the container all of the host's devices.",
+        default=False,
+        nemo_run="privileged",
+        topic=CONTAINER,
+    ),
     Field(
         "user",
         "str",
         "User the container runs as: root, uid[:gid], or a name the image knows; by default you, so that what it "
         "writes is yours.",
+        topic=PLACE,
     ),
-    Field("healthcheck", "table", "Health check, as docker-py takes it.", nemo_run="healthcheck"),
+    Field("healthcheck", "table", "Health check, as docker-py takes it.", nemo_run="healthcheck", topic=CONTAINER),
     Field(
         "additional_kwargs",
         "table",
         'Further arguments of docker-py\'s containers.run, such as { mem_limit = "32g" }; they win over all others.',
         nemo_run="additional_kwargs",
+        verbatim=True,
     ),
 )
 

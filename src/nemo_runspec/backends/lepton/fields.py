@@ -28,6 +28,7 @@ from nemo_runspec.placeholders import Placeholder
 from nemo_runspec.plans.model import Plan, Resources
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
 from nemo_runspec.profiles.common import adopt
+from nemo_runspec.topics import CODE, COMMAND, CONTAINER, FILES, PLACE, SIZE, TROUBLE
 from nemo_runspec.transport.reading import count
 
 _MOUNT_KEYS = (
@@ -55,14 +56,18 @@ class LeptonTarget(CloudTarget):
     nemo_run_executor = "LeptonExecutor"
     mount_example = '{ path = "/…", mount_path = "{path}", from = "node-nfs:VOLUME" }'
 
-    nemo_run_dir: str = text_argument("Directory for jobs, outputs and caches, on one of mounts.", required=True)
+    nemo_run_dir: str = text_argument(
+        "Directory for jobs, outputs and caches, on one of mounts.", required=True, topic=FILES
+    )
     resource_shape: str = text_argument(
         "Resource shape of a node, such as gpu.8xh100-sxm; by default the workspace's only one with gpus_per_node.",
         default="",
+        topic=PLACE,
+        asks_gpus=True,
     )
-    node_group: str = text_argument("Node group, by name or id.", default="")
-    node_reservation: str = text_argument("Reservation, by id.", default="")
-    shared_memory_size: int = argument("positive", "Shared memory in MiB.", default=65536)
+    node_group: str = text_argument("Node group, by name or id.", default="", topic=PLACE)
+    node_reservation: str = text_argument("Reservation, by id.", default="", topic=PLACE)
+    shared_memory_size: int = argument("positive", "Shared memory in MiB.", default=65536, topic=SIZE)
     mounts: tuple[dict[str, Any], ...] = key(
         adopt(
             "mounts",
@@ -77,30 +82,47 @@ class LeptonTarget(CloudTarget):
         "list[str]",
         "Lepton secrets for registries; by default one is made of NGC_KEY for an image of nvcr.io.",
         default=[],
+        topic=CONTAINER,
     )
     pre_launch_commands: tuple[str, ...] = argument(
-        "list[str]", "Shell commands before the job script, in a shell of their own.", default=[]
+        "list[str]",
+        "Shell commands before the job script, in a shell of their own.",
+        default=[],
+        topic=COMMAND,
+        verbatim=True,
     )
-    can_be_preempted: bool = argument("bool", "Jobs of higher priority may take the nodes.", default=False)
-    can_preempt: bool = argument("bool", "The job may take the nodes of lower priority.", default=False)
-    queue_priority: str | None = argument("str", "Priority class, such as mid-4000.")
+    can_be_preempted: bool = argument(
+        "bool", "Jobs of higher priority may take the nodes.", default=False, topic=TROUBLE
+    )
+    can_preempt: bool = argument("bool", "The job may take the nodes of lower priority.", default=False, topic=TROUBLE)
+    queue_priority: str | None = argument("str", "Priority class, such as mid-4000.", topic=TROUBLE)
     ttl: int = duration(
-        "How long Lepton keeps a job that is over, its logs included, such as 3d; 10m at least.", default="3d"
+        "How long Lepton keeps a job that is over, its logs included, such as 3d; 10m at least.",
+        default="3d",
+        topic=SIZE,
     )
     head_resource_shape: str = text_argument(
-        "Resource shape of a Ray cluster's head; by default resource_shape.", default="", never_sent=NEMO_RUN_ALONE
+        "Resource shape of a Ray cluster's head; by default resource_shape.",
+        default="",
+        never_sent=NEMO_RUN_ALONE,
+        topic=PLACE,
     )
     ray_version: str | None = argument(
-        "str", "Ray version of a Ray cluster; by default Lepton's.", never_sent=NEMO_RUN_ALONE
+        "str", "Ray version of a Ray cluster; by default Lepton's.", never_sent=NEMO_RUN_ALONE, topic=COMMAND
     )
     launched_from_cluster: bool = argument(
         "bool",
         "nemotron itself runs in the cluster. NeMo-Run 0.11.1 takes this and does not use it.",
         default=False,
         never_sent=NEMO_RUN_ALONE,
+        topic=CODE,
     )
     secret_vars: dict[str, str] = argument(  # noqa: RUF009 (a field)
-        "table[str]", "Variable of the job = name of a secret that the platform keeps."
+        "table[str]",
+        "Variable of the job = name of a secret that the platform keeps.",
+        topic=COMMAND,
+        verbatim=True,
+        keeps_secrets=True,
     )
     mounted_at: str = ""
 

@@ -12,9 +12,15 @@ from nemo_runspec.field import Field
 from nemo_runspec.plans.storage import Storage
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
+from nemo_runspec.topics import FILES
 
 FIELDS: tuple[Field, ...] = (
-    Field("job_dir", "str", "Directory for outputs and caches (NEMO_RUN_DIR in the job); by default ~/.nemotron/run."),
+    Field(
+        "job_dir",
+        "str",
+        "Directory for outputs and caches (NEMO_RUN_DIR in the job); by default ~/.nemotron/run.",
+        topic=FILES,
+    ),
     adopt(
         "nproc_per_node",
         help="Processes that torchrun starts; by default gpus_per_node, else 1. Under direct and ray there is one.",

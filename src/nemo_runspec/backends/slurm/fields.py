@@ -16,6 +16,7 @@ from nemo_runspec.field import SAME_NAME, Field, argument, key, keys_of, plain, 
 from nemo_runspec.plans.storage import Storage, mounts_of_words
 from nemo_runspec.plans.target import Cores, Target
 from nemo_runspec.profiles.common import adopt
+from nemo_runspec.topics import BUILDS, COMMAND, CONTAINER, FILES, PLACE, SIZE, SWEEPS, TROUBLE
 
 if TYPE_CHECKING:
     from nemo_runspec.plans.model import Resources
@@ -55,14 +56,19 @@ class SlurmTarget(Target):
         unfilled: what must be mended before a submission.
     """
 
-    account: str | None = option("str", "Account the job is billed to. Sites without accounts need none.")
-    partition: str | None = option("str", "Partition; by default the cluster's.")
+    array_key, dependencies_key = "array", "dependencies"
+
+    account: str | None = option(
+        "str", "Account the job is billed to. Sites without accounts need none.", topic=PLACE, in_help=True
+    )
+    partition: str | None = option("str", "Partition; by default the cluster's.", topic=PLACE, in_help=True)
     run_partition: ClassVar[Field] = Field(
         "run_partition",
         "str",
         "Partition for attached jobs (--run); by default partition.",
         nemo_run="partition",
         one_line=True,
+        topic=PLACE,
     )
     batch_partition: ClassVar[Field] = Field(
         "batch_partition",
@@ -70,22 +76,27 @@ class SlurmTarget(Target):
         "Partition for detached jobs (--batch); by default partition.",
         nemo_run="partition",
         one_line=True,
+        topic=PLACE,
     )
     time: str = option(
         "int|str",
         "Time limit as sbatch takes it: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S; 0 means no limit.",
         default="04:00:00",
         one_line=False,
+        topic=SIZE,
+        in_help=True,
     )
-    qos: str | None = option("str", "Quality of service.")
+    qos: str | None = option("str", "Quality of service.", topic=PLACE)
     job_name_prefix: str | None = argument(
-        "str", "Put before nemotron's own job name, such as myaccount-team.", one_line=True
+        "str", "Put before nemotron's own job name, such as myaccount-team.", one_line=True, topic=PLACE
     )
     retries: int = argument(
         "count",
         "How often the job is requeued after its command failed. A cancelled job, and one that its time limit or a "
         "preemption ended, is not: see resume.",
         default=0,
+        topic=TROUBLE,
+        of_one_job=True,
     )
     resume: bool = plain(
         "bool",
@@ -94,10 +105,19 @@ class SlurmTarget(Target):
         "time limit, to write its checkpoint. NEMOTRON_ATTEMPT counts, from 0.",
         default=False,
         of_builds=False,
+        topic=TROUBLE,
+        of_one_job=True,
     )
-    max_restarts: int = plain("count", "How often resume requeues the job at most.", default=10, of_builds=False)
+    max_restarts: int = plain(
+        "count", "How often resume requeues the job at most.", default=10, of_builds=False, topic=TROUBLE
+    )
     dependencies: tuple[str, ...] = argument(
-        "list[str]", "Slurm job ids that this job waits for.", default=[], of_builds=False
+        "list[str]",
+        "Slurm job ids that this job waits for.",
+        default=[],
+        of_builds=False,
+        topic=TROUBLE,
+        of_one_job=True,
     )
     dependency_type: str = argument(
         "str",
@@ -105,11 +125,14 @@ class SlurmTarget(Target):
         default="afterok",
         choices=("after", "afterany", "afterburstbuffer", "aftercorr", "afternotok", "afterok"),
         of_builds=False,
+        topic=TROUBLE,
+        of_one_job=True,
     )
     additional_parameters: dict[str, Any] = argument(  # noqa: RUF009 (it is a dataclass field)
         "table[scalar]",
         'Further sbatch options, such as { mail_type = "END", reservation = "name" }; true for one without a value.',
         one_line=True,
+        verbatim=True,
     )
 
     nodes: ClassVar[Field] = adopt("nodes", nemo_run="nodes", sbatch="nodes")
@@ -124,31 +147,40 @@ class SlurmTarget(Target):
     cpus_per_task: int | None = option(
         "positive",
         "CPU cores per task. Under torchrun and ray a node has one task, so this counts a whole node's cores.",
+        topic=SIZE,
     )
     cpus_per_gpu: int | None = option(
-        "positive", "CPU cores per GPU; Slurm wants gpus_per_task with it.", of_builds=False
+        "positive", "CPU cores per GPU; Slurm wants gpus_per_task with it.", of_builds=False, topic=SIZE
     )
-    gpus_per_task: int | None = option("positive", "GPUs per task.", of_builds=False)
-    mem: str | None = option("int|str", 'Memory per node, such as "200G"; "0" for all of it.')
-    mem_per_gpu: str | None = option("int|str", "Memory per GPU.", of_builds=False)
-    mem_per_cpu: str | None = option("int|str", "Memory per CPU core.")
+    gpus_per_task: int | None = option("positive", "GPUs per task.", of_builds=False, topic=SIZE, asks_gpus=True)
+    mem: str | None = option("int|str", 'Memory per node, such as "200G"; "0" for all of it.', topic=SIZE)
+    mem_per_gpu: str | None = option("int|str", "Memory per GPU.", of_builds=False, topic=SIZE)
+    mem_per_cpu: str | None = option("int|str", "Memory per CPU core.", topic=SIZE)
     exclusive: bool | str | None = option(
-        "bool|str", 'Have nodes to yourself: true, "user", "mcs" or "topo".', one_line=False, of_builds=False
+        "bool|str",
+        'Have nodes to yourself: true, "user", "mcs" or "topo".',
+        one_line=False,
+        of_builds=False,
+        topic=SIZE,
     )
-    gres: str | None = option("str", "Generic resources, such as gpu:h100:8.", of_builds=False)
-    constraint: str | None = option("str", "Node features the job needs.", of_builds=False)
-    exclude: str | None = option("str", "Nodes to stay away from.")
+    gres: str | None = option(
+        "str", "Generic resources, such as gpu:h100:8.", of_builds=False, topic=SIZE, asks_gpus=True
+    )
+    constraint: str | None = option("str", "Node features the job needs.", of_builds=False, topic=SIZE)
+    exclude: str | None = option("str", "Nodes to stay away from.", topic=SIZE)
     segment: int | None = option(
-        "positive", "Nodes per block of a block topology (Slurm 23.11 or later).", of_builds=False
+        "positive", "Nodes per block of a block topology (Slurm 23.11 or later).", of_builds=False, topic=SIZE
     )
-    network: str | None = option("str", "Network or switch options.", of_builds=False)
-    array: str | None = option("int|str", "Job array, such as 0-7%2.", of_builds=False)
+    network: str | None = option("str", "Network or switch options.", of_builds=False, topic=CONTAINER)
+    array: str | None = option("int|str", "Job array, such as 0-7%2.", of_builds=False, topic=SWEEPS, of_one_job=True)
     signal: str | None = option(
         "str",
         "What the command is sent before the time limit, such as TERM@300 or USR1@300 (seconds; Slurm may send it a "
         "minute early): HUP, INT, TERM, USR1 or USR2, on every rank, once. With or without B: it goes by the batch "
         "shell, not to torchrun.",
         of_builds=False,
+        topic=TROUBLE,
+        of_one_job=True,
     )
     comment: str | None = option("str", "Comment on the job.")
     open_mode: str = option(
@@ -157,6 +189,7 @@ class SlurmTarget(Target):
         default="append",
         choices=("append", "truncate"),
         one_line=False,
+        topic=TROUBLE,
     )
 
     container_image: str | None = key(adopt("container_image", nemo_run="container_image", one_line=True))
@@ -176,6 +209,8 @@ class SlurmTarget(Target):
         default=[],
         one_line=True,
         of_builds=False,
+        topic=CONTAINER,
+        verbatim=True,
     )
     srun_args: tuple[str, ...] = argument(
         "list[str]",
@@ -183,10 +218,14 @@ class SlurmTarget(Target):
         default=[],
         one_line=True,
         of_builds=False,
+        topic=COMMAND,
+        verbatim=True,
     )
-    setup_lines: str | None = argument("str", "Shell lines of the batch script, run once before srun.")
+    setup_lines: str | None = argument(
+        "str", "Shell lines of the batch script, run once before srun.", topic=COMMAND, verbatim=True
+    )
     memory_measure: bool = argument(
-        "bool", "Run nvidia-smi on the job before it starts.", default=False, of_builds=False
+        "bool", "Run nvidia-smi on the job before it starts.", default=False, of_builds=False, topic=TROUBLE
     )
     packager: ClassVar[Field] = adopt("packager", nemo_run="packager")
 
@@ -197,6 +236,7 @@ class SlurmTarget(Target):
         "most three times. Takes some 20 s, and starts the container once more.",
         default=False,
         of_builds=False,
+        topic=TROUBLE,
     )
     stall_timeout: int | None = key(STALL_TIMEOUT)
     stall_action: str = plain(
@@ -205,6 +245,7 @@ class SlurmTarget(Target):
         default="stop",
         choices=("stop", "requeue"),
         of_builds=False,
+        topic=TROUBLE,
     )
 
     tunnel: str = key(
@@ -214,43 +255,55 @@ class SlurmTarget(Target):
             "How sbatch is reached: local (this machine is a login node; the default) or ssh.",
             choices=("local", "ssh"),
             nemo_run="tunnel",
+            topic=PLACE,
         ),
         unset="local",
     )
-    host: str | None = text("ssh: login node, or an alias of ~/.ssh/config.")
-    user: str | None = text("ssh: user name there; by default what ssh itself would use.")
-    port: int | None = plain("positive", "ssh: port.")
-    identity: str | None = text("ssh: private key file on this machine; ~ is your home.")
+    host: str | None = text("ssh: login node, or an alias of ~/.ssh/config.", topic=PLACE)
+    user: str | None = text("ssh: user name there; by default what ssh itself would use.", topic=PLACE)
+    port: int | None = plain("positive", "ssh: port.", topic=PLACE)
+    identity: str | None = text("ssh: private key file on this machine; ~ is your home.", topic=PLACE)
     accept_new_host_key: bool = plain(
         "bool",
         "ssh: accept and remember the key of a host that no known_hosts file names. A key that has changed never is.",
         default=False,
         never_sent="ssh reads it, on this machine",
+        topic=PLACE,
     )
     remote_job_dir: str = text(
         "Directory for jobs, outputs and caches, as the cluster names it; ~ is your home there. By default "
-        "$NEMOTRON_HOME/run, else ~/.nemotron/run, without ssh, and ~/.nemotron/run there with it."
+        "$NEMOTRON_HOME/run, else ~/.nemotron/run, without ssh, and ~/.nemotron/run there with it.",
+        topic=FILES,
     )
 
     build_partition: ClassVar[Field] = Field(
-        "build_partition", "str", "Partition of container builds; by default the job's partition.", one_line=True
+        "build_partition",
+        "str",
+        "Partition of container builds; by default the job's partition.",
+        one_line=True,
+        topic=BUILDS,
     )
-    build_time: ClassVar[Field] = Field("build_time", "int|str", "Time limit of container builds; by default time.")
+    build_time: ClassVar[Field] = Field(
+        "build_time", "int|str", "Time limit of container builds; by default time.", topic=BUILDS
+    )
     build_image: ClassVar[Field] = Field(
         "build_image",
         "str",
         "Image that container builds run in, with podman; by default the one that the recipe of the build names.",
+        topic=BUILDS,
     )
     build_cache_dir: str | None = plain(
         "str",
         "Directory on the cluster where container builds and squash files are left, which every node sees; ~ is your "
         "home there. By default cache in the directory for jobs.",
+        topic=BUILDS,
     )
     build_registries: tuple[str, ...] = plain(
         "list[str]",
         "Registries besides nvcr.io whose logins, of enroot's credentials on the cluster, a container build gets.",
         default=[],
         never_sent="the logins are put on the cluster before the build is submitted",
+        topic=BUILDS,
     )
 
     store: str | None = None

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 OVERRIDES = ("run.env.mounts=[]", "run.env.packager=none")
 """The job runs on the node itself, where enroot is, and needs nothing of the user's code."""
 
+CARRIED = (
+    "account", "partition", "run_partition", "qos", "build_partition", "build_time", "build_cache_dir",
+    "remote_job_dir", "tunnel", "host", "user", "port", "identity",
+)  # fmt: skip
+"""Keys of a call that also say where its squash file is made."""
+
 _REGISTRY = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
 _REPOSITORY = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*")
 _VERSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|sha256:[0-9a-f]{64}")

@@ -10,52 +10,10 @@ from typing import Any
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.field import TYPES, Field
 from nemo_runspec.text import clean, one_line
+from nemo_runspec.topics import in_order
 from nemotron.cli.text import paint, table
 
 HELP = "The keys a profile may have, by topic; those about something: nemotron env fields timeout"
-
-_OTHER = "Other"
-TOPICS: dict[str, tuple[str, ...]] = {
-    "Where it runs": (
-        "executor", "extends", "tunnel", "host", "user", "port", "identity", "accept_new_host_key", "base_url",
-        "kube_apiserver_url", "client_id", "client_secret", "project_name", "node_group", "node_reservation",
-        "resource_shape", "head_resource_shape", "account", "partition", "run_partition", "batch_partition", "qos",
-        "job_name_prefix",
-    ),
-    "How much, and how long": (
-        "nodes", "gpus_per_node", "nproc_per_node", "num_gpus", "cpus_per_task", "cpus_per_gpu", "gpus_per_task", "mem",
-        "mem_per_gpu", "mem_per_cpu", "exclusive", "gres", "constraint", "exclude", "segment", "shm_size",
-        "shared_memory_size", "time", "max_gpu_hours", "ttl", "world_size",
-    ),
-    "Container": (
-        "container_image", "image_pull_secrets", "container_env", "runtime", "ipc_mode", "ulimits", "network",
-        "privileged", "healthcheck",
-    ),
-    "Files": (
-        "mounts", "pvcs", "job_dir", "remote_job_dir", "nemo_run_dir", "pvc_nemo_run_dir", "run_dir_here", "inputs",
-        "outputs", "output_url", "s3_endpoint", "s3_region", "cloud_metadata",
-    ),
-    "Command and environment": (
-        "env_vars", "secrets", "secret_vars", "startup_commands", "head_startup_commands", "pre_launch_commands",
-        "setup_lines", "run_command", "head_only", "workdir", "srun_args", "distributed_framework", "ray_version",
-    ),
-    "Your own code": (
-        "packager", "packager_subpath", "packager_include_submodules", "packager_include_pattern",
-        "packager_relative_path", "packager_sub_packagers", "packager_extract_at_root", "dirty", "code_transport",
-        "code_url", "launched_from_cluster",
-    ),
-    "When it waits, fails or hangs": (
-        "retries", "resume", "max_restarts", "signal", "open_mode", "dependencies", "dependency_type", "queue_timeout",
-        "pull_timeout", "start_timeout", "on_timeout", "stall_timeout", "stall_action", "avoid_failed_nodes",
-        "health_check", "memory_measure", "can_be_preempted", "can_preempt", "queue_priority",
-    ),
-    "Sweeps": ("max_parallel", "sweep_metric", "stop_on_failure", "array"),
-    "Image builds": ("build_partition", "build_time", "build_image", "build_cache_dir", "build_registries"),
-}  # fmt: skip
-"""The keys by what they are about, in the order in which they are shown; what stands nowhere is shown last."""
-
-_TOPIC_OF = {name: topic for topic, names in TOPICS.items() for name in names}
-_ORDER = {topic: number for number, topic in enumerate([*TOPICS, _OTHER])}
 
 
 @dataclass(frozen=True)
@@ -64,10 +22,6 @@ class _Key:
 
     field: Field
     executors: tuple[str, ...]
-
-    @property
-    def topic(self) -> str:
-        return _TOPIC_OF.get(self.field.name, _OTHER)
 
     def has(self, words: Sequence[str]) -> bool:
         """Whether every word stands in its names, its help or its choices."""
@@ -88,7 +42,8 @@ def call(words: Sequence[str], as_json: bool) -> int:
     found = [key for key in _keys(executor) if key.has(words)]
     if not found:
         raise _nothing(executor, words)
-    found.sort(key=lambda key: _ORDER[key.topic])
+    order = in_order(key.field.topic for key in found)
+    found.sort(key=lambda key: order.index(key.field.topic))
     if as_json:
         print(json.dumps([_as_json(key) for key in found], indent=2))
         return 0
@@ -135,7 +90,7 @@ def _nothing(executor: str | None, words: Sequence[str]) -> UserError:
 def _lines(found: Iterable[_Key], executor: str | None) -> list[str]:
     topics: dict[str, list[_Key]] = {}
     for key in found:
-        topics.setdefault(key.topic, []).append(key)
+        topics.setdefault(key.field.topic, []).append(key)
     lines = []
     for topic, keys in topics.items():
         rows = [(key.field.name, f"{one_line(key.field.help)} ({_facts(key, executor)})") for key in keys]
@@ -178,6 +133,6 @@ def _as_json(key: _Key) -> dict[str, Any]:
         "required": field.required,
         "choices": list(field.choices),
         "help": field.help,
-        "topic": key.topic,
+        "topic": key.field.topic,
         "executors": list(key.executors),
     }

@@ -25,7 +25,7 @@ from nemo_runspec.backends.provider import Parts
 from nemo_runspec.plans.model import Artifact, Package, Plan
 from nemo_runspec.script.markers import NodeMarker
 from nemo_runspec.script.pod_marker import read_ends
-from nemo_runspec.script.programs import pod_programs, program_text
+from nemo_runspec.script.programs import pod_programs
 from nemo_runspec.submission.bundle import read_bundle
 
 ROOMY = Offer(90_000, 500_000)
@@ -55,7 +55,7 @@ def loaded(
     texts = {"train.yaml": "{}\n", "job.yaml": "{}\n"}
     platform = platform or node_program(kind)
     texts |= {file.name: file.text for file in pod_files(plan, platform)}
-    texts |= {program.name: program_text(program.name, program.modules) for program in pod_programs(platform)}
+    texts |= {program.name: program.text for program in pod_programs(platform)}
     return load(plan, texts, Parts(read_bundle(plan.bundle), archive), offer, lambda line: None)
 
 

@@ -11,10 +11,12 @@ from slurm_project import Cluster, Reader, ranks
 from support import finish, make_repository
 from waiting import line_of, open_gate, until
 
+from nemo_runspec.backends.slurm.programs import slurm_programs
 from nemo_runspec.digests import digest_of_text
-from nemo_runspec.script.programs import SLURM_PROGRAMS, program_text
 
 pytestmark = needs_slurm
+
+PROGRAMS = {each.name: each.text for each in slurm_programs()}
 
 HELD = """
     import os, sys, time
@@ -101,7 +103,7 @@ def assert_scripts_are_the_same(cluster: Cluster, name: str, remote: Path) -> No
     What is the same for all jobs is named by its digest, and is there.
     """
     shown = sections(cluster.nemotron("jobs", "show", name, "--script").succeeds().out)
-    own = [path for path in [*remote.glob("*.sh"), *remote.glob("scripts/*.sh")] if path.name not in SLURM_PROGRAMS]
+    own = [path for path in [*remote.glob("*.sh"), *remote.glob("scripts/*.sh")] if path.name not in PROGRAMS]
     there = {path.name: path.read_text() for path in own}
     listed = shown.pop("jobs")
     assert shown == there
@@ -113,10 +115,10 @@ def assert_scripts_are_the_same(cluster: Cluster, name: str, remote: Path) -> No
     other = re.search(r"--job-name=(\S+)", alone)[1]
     assert alone.replace(other, name).replace("@HOME@", home) == there[f"{name}_sbatch.sh"]
     assert {key: filled[key].rstrip("\n") for key in there} == {key: text.rstrip("\n") for key, text in there.items()}
-    sent = {name: (remote / name).read_text() for name in SLURM_PROGRAMS}
-    assert sent == {name: program_text(name) for name in SLURM_PROGRAMS}
+    sent = {name: (remote / name).read_text() for name in PROGRAMS}
+    assert sent == PROGRAMS
     assert all(f"sha256 {digest_of_text(text)[:12]}" in said for text in sent.values() for said in (dry, listed))
-    assert not [path for path in cluster.local(name).iterdir() if path.name in SLURM_PROGRAMS], "they are named here"
+    assert not [path for path in cluster.local(name).iterdir() if path.name in PROGRAMS], "they are named here"
 
 
 def sections(text: str) -> dict[str, str]:

@@ -10,11 +10,11 @@ import pytest
 from labs.slurm.fixtures import needs_slurm
 from slurm_project import Cluster
 
-from nemo_runspec.script.programs import SLURM_PROGRAMS, programs
+from nemo_runspec.backends.slurm.programs import slurm_programs
 
 pytestmark = needs_slurm
 
-SIZE = sum(each.size for each in programs(*SLURM_PROGRAMS))
+SIZE = sum(each.size for each in slurm_programs())
 PAGE = 120_000
 """Bytes that a submission may take: connecting, the errands' own scripts, a page. SIZE is more."""
 RELAY = """

@@ -11,10 +11,10 @@ import pytest
 from job_scripts import lay_out, plan_for
 from waiting import line_of, until
 
+from nemo_runspec.backends.slurm.programs import slurm_programs
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import NodeMarker, cause, decisive, read_markers
-from nemo_runspec.script.programs import program_text
 
 MOST = 60
 TOOLS = "bash cat chown date env grep kill ln mkdir mv rm sleep sh true"
@@ -52,7 +52,8 @@ def marker(plan: Plan) -> NodeMarker:
 
 @pytest.mark.parametrize("name", ["fallback.sh", "slurm_fallback.sh"])
 def test_it_is_short(name):
-    lines = program_text(name).splitlines()
+    (text,) = (each.text for each in slurm_programs() if each.name == name)
+    lines = text.splitlines()
     assert len([line for line in lines if line.strip() and not line.lstrip().startswith("#")]) <= MOST
 
 

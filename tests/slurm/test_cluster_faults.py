@@ -36,9 +36,9 @@ from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
 from nemo_runspec.backends.slurm.executor import job_name
 from nemo_runspec.backends.slurm.observe import collect_results, read_chunks, task_logs
+from nemo_runspec.backends.slurm.programs import slurm_programs
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.script.programs import SLURM_PROGRAMS, programs
 from nemo_runspec.transport.base import Unreachable
 
 pytestmark = needs_slurm
@@ -99,7 +99,7 @@ def test_a_connection_cut_during_a_transfer(lab: SlurmLab, login: Login, tmp_pat
     folder = Path(plan.job_dir)
     assert (folder / "code" / "data").read_bytes() == (tmp_path / "data").read_bytes()
     until(lambda: [path.name for path in folder.parent.iterdir()] == [plan.name], "nothing half left")
-    pool = {"ab12.tar.gz", *(each.digest for each in programs(*SLURM_PROGRAMS))}
+    pool = {"ab12.tar.gz", *(each.digest for each in slurm_programs())}
     until(lambda: {path.name for path in (tmp_path / "run" / "packages").iterdir()} == pool, "nothing half in the pool")
 
 

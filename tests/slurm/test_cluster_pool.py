@@ -14,14 +14,14 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, Login, cargo_of, put, slurm_plan, start, wait
 
 from nemo_runspec.backends.slurm.cluster.stage import probe, stage
+from nemo_runspec.backends.slurm.programs import slurm_programs
 from nemo_runspec.plans.model import Plan
-from nemo_runspec.script.programs import SLURM_PROGRAMS, program_text, programs
 from nemo_runspec.transport.base import Data, Done
 
 pytestmark = needs_slurm
 
-NAMES = {each.digest: each.name for each in programs(*SLURM_PROGRAMS)}
-SIZE = sum(each.size for each in programs(*SLURM_PROGRAMS))
+NAMES = {each.digest: each.name for each in slurm_programs()}
+SIZE = sum(each.size for each in slurm_programs())
 
 
 class Counting(LabHost):
@@ -54,9 +54,9 @@ def pool(tmp_path: Path) -> Path:
 
 def assert_right(plan: Plan) -> None:
     """The job has our programs, as files of its own that nobody writes to."""
-    for name in SLURM_PROGRAMS:
-        file = Path(plan.job_dir, name)
-        assert file.read_text() == program_text(name)
+    for each in slurm_programs():
+        file = Path(plan.job_dir, each.name)
+        assert file.read_text() == each.text
         assert not file.is_symlink()
         assert file.stat().st_mode & 0o777 == 0o400
     assert not [path for path in Path(plan.job_dir).iterdir() if path.name.startswith(".")]
@@ -65,7 +65,7 @@ def assert_right(plan: Plan) -> None:
 def assert_whole(pool: Path) -> None:
     """The pool has each program by its digest, for its owner only, and nothing else."""
     assert {path.name: path.read_text() for path in pool.iterdir()} == {
-        digest: program_text(name) for digest, name in NAMES.items()
+        each.digest: each.text for each in slurm_programs()
     }
     assert {path.stat().st_mode & 0o777 for path in pool.iterdir()} == {0o400}
 
@@ -173,7 +173,7 @@ def test_what_belongs_to_somebody_else_is_not_taken(slurm_lab_plain: SlurmLab, t
     plan = slurm_plan(tmp_path, "")
     with Login(slurm_lab_plain, USER) as login:
         put(login, plan)
-    owners = {Path(plan.job_dir, name).stat().st_uid for name in SLURM_PROGRAMS}
+    owners = {Path(plan.job_dir, each.name).stat().st_uid for each in slurm_programs()}
     assert owners == {Path(plan.job_dir).stat().st_uid} != {os.getuid()}
     assert_right(plan)
 

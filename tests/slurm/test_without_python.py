@@ -17,8 +17,8 @@ from test_array import Cluster, ended
 from waiting import until
 
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
+from nemo_runspec.backends.slurm.programs import slurm_programs
 from nemo_runspec.plans.model import Plan
-from nemo_runspec.script.programs import program_text
 
 pytestmark = needs_slurm
 
@@ -105,7 +105,8 @@ def test_a_signal_that_comes_as_the_step_ends_is_not_taken_for_its_status(tmp_pa
     tools = tmp_path / "tools"
     tools.mkdir()
     command(tools / "srun", "kill -USR1 $BATCH; exit 7")
-    (tmp_path / "fallback").write_text(program_text("slurm_fallback.sh"))
+    texts = {each.name: each.text for each in slurm_programs()}
+    (tmp_path / "fallback").write_text(texts["slurm_fallback.sh"])
     script = FALLBACK.format(root=tmp_path, fallback=tmp_path / "fallback")
     path = f"{tools}:{os.environ['PATH']}"
     done = subprocess.run(

@@ -7,7 +7,7 @@ backend's fields never imports what talks to its API.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -82,14 +82,14 @@ class Program:
     Args:
         name: its path in the job's directory. `version`: nemotron's.
         digest: sha256 of its content, in hex. `size`: in bytes.
-        modules: what it has beyond what all jobs need.
+        text: its content; '' where only its name is known, as of a job of before.
     """
 
     name: str
     version: str
     digest: str
     size: int
-    modules: tuple[str, ...] = ()
+    text: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,7 @@ class Backend:
     Args:
         name: the value of `executor` in a profile.
         remote: True where the job runs on another machine.
+        other_names: what people call its platform besides.
         fields: its own profile keys (common ones are in `profiles/common.py`).
         target: `module:function` of `make_target(TargetRequest)`, which makes a frozen dataclass, a `Target` (pure).
         target_type: `module:class` of that dataclass.
@@ -176,6 +177,7 @@ class Backend:
     ships_repository: bool = False
     listings: str | None = None
     summary: str = ""
+    other_names: tuple[str, ...] = ()
     no_shell: str = ""
     handle_place: tuple[str, ...] = ("host",)
     inputs: str | None = None

@@ -67,6 +67,8 @@ class Setup:
         title: the platform's name. `options`: name in snake case → help, of all that an option may answer.
         found: what of the platform is found from here, in a few words; '' for nothing. Asks no network.
         image: whether a job needs a container image, of its recipe where the profile has none.
+        preferred: whether jobs are meant for it where it is found from here.
+        profile: what a profile is called where its answers name nothing; '' for the executor's name.
     """
 
     ask: Callable[[Interview], Mapping[str, Any]]
@@ -74,6 +76,8 @@ class Setup:
     options: Mapping[str, str] = field(default_factory=dict)
     found: Callable[[], str] = _nothing
     image: bool = False
+    preferred: bool = False
+    profile: str = ""
 
 
 IMAGE = "container_image"

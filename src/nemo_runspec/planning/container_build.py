@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from nemo_runspec.backends import find_backend, known_executors
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError, did_you_mean
@@ -46,13 +47,19 @@ def refuse_build(recipe: Recipe, backend: Backend, profile: Profile | None) -> N
         return
     here = f"nemotron docker build {recipe.path}" if (recipe.folder / "Dockerfile").is_file() else None
     if profile is None:
-        what = f"{recipe.path} builds a container image on a Slurm cluster, and no profile is named"
+        what = f"{recipe.path} builds a container image by {_builders()}, and no profile is named"
         raise UserError(what, remedy="; or on this machine: ".join(filter(None, ("--run PROFILE", here))))
     raise UserError(
         f"{recipe.path} builds a container image, which executor '{backend.name}' does not do; nothing was submitted",
         where=f"profile '{profile.name}'",
-        remedy="; or on this machine: ".join(filter(None, ('name a profile of executor = "slurm"', here))),
+        remedy="; or on this machine: ".join(filter(None, (f"name a profile of {_builders()}", here))),
     )
+
+
+def _builders() -> str:
+    """The executors that build images, as a profile names them."""
+    backends = filter(None, map(find_backend, known_executors()))
+    return "executor = " + " or ".join(f'"{backend.name}"' for backend in backends if backend.builds)
 
 
 def taken_of(recipe: Recipe, profile: Profile) -> tuple[Mapping[str, Any], dict[str, Source]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from nemo_runspec.backends import BUILTIN
 from nemo_runspec.field import Field
 from nemo_runspec.topics import CODE, COMMAND, CONTAINER, FILES, PLACE, SIZE, SWEEPS
 
@@ -12,7 +13,7 @@ _WHERE = (
     Field(
         "executor",
         "str",
-        "Where the job runs: local, docker, slurm, dgxcloud, lepton, or what another package brings.",
+        f"Where the job runs: {', '.join(BUILTIN)}, or what another package brings.",
         default="local",
         never_sent="it says which backend sends the job",
         topic=PLACE,
@@ -27,7 +28,7 @@ _WHERE = (
     Field(
         "container_image",
         "str",
-        "Container image, by default the recipe's own; for Slurm also the path of a .sqsh file.",
+        "Container image, by default the recipe's own.",
         aliases=("container",),
         of_builds=False,
         topic=CONTAINER,
@@ -36,8 +37,7 @@ _WHERE = (
     Field(
         "mounts",
         "list[str|table]",
-        'What the container sees: "host:container[:ro]" strings for Slurm and Docker, { path, mount_path } tables '
-        "for Lepton. Joined with the recipe's own.",
+        "What the container sees, as the executor takes it. Joined with the recipe's own.",
         default=[],
         topic=FILES,
         in_help=True,
@@ -218,12 +218,13 @@ _PART = (
     Field("merge", "str", "Another folder of the package, or . for its root."),
 )
 
+_SHIPPED = "How your own code is shipped: git (the last commit), pattern (files that match), hybrid (several), none."
+
 _PACKAGING = (
     Field(
         "packager",
         "str",
-        "How your own code is shipped: git (the last commit), pattern (files that match), hybrid (several), none. "
-        "By default git inside a git repository on Slurm and Docker, else none.",
+        f"{_SHIPPED} By default none.",
         choices=("git", "pattern", "hybrid", "none"),
         of_builds=False,
         topic=CODE,
@@ -329,6 +330,11 @@ _AFTERWARDS = (
 COMMON: tuple[Field, ...] = (*_WHERE, *_JOB, *_RESOURCES, *_RAY, *_PACKAGING, *_SWEEPS, *_AFTERWARDS)
 
 _BY_NAME = {field.name: field for field in COMMON}
+
+
+def ships_repository(**changes: Any) -> Field:
+    """The key `packager` of a backend that has the fact of that name."""
+    return adopt("packager", help=f"{_SHIPPED} By default git inside a git repository, else none.", **changes)
 
 
 def adopt(name: str, **changes: Any) -> Field:

@@ -22,6 +22,7 @@ from nemo_runspec.remote.input_jobs import not_made_by
 from nemo_runspec.runner.client import Caller, ready_client
 from nemo_runspec.runner.inputs import require_inputs, with_inputs_checked
 from nemo_runspec.runner.run import run_plan, submit_plan
+from nemo_runspec.script.node_identity import node_identity_of
 from nemo_runspec.submission.layout import ARCHIVE
 from nemo_runspec.submission.mount_commits import pinned
 from nemo_runspec.submission.request import RetriedJob
@@ -112,12 +113,12 @@ def _stored_bundle(plan: Plan, folder: Path) -> Bundle:
 
 
 def enter_directory(record: JobRecord, plan: Plan) -> None:
-    """A local job without a code package runs in the directory of the call.
+    """A job that sees this machine's files where they are runs, without a code package, in the directory of the call.
 
     Raises:
         UserError: that cannot be entered.
     """
-    if plan.executor != "local" or plan.package.kind != "none":
+    if plan.package.kind != "none" or not node_identity_of(plan.executor).here:
         return
     try:
         os.chdir(record.cwd)

@@ -1,7 +1,11 @@
-"""The programs of ours that go with jobs: the same for all, named by version and digest where a job is shown."""
+"""The programs of ours that go with jobs: the same for all, named by version and digest where a job is shown.
+
+Those of one platform alone stand with its backend, which makes them with `program`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -20,10 +24,6 @@ DOWNSAMPLE = "downsample.py"
 
 POD_PROGRAMS = (*PROGRAMS, POD_FALLBACK)
 """Those of a job of pods."""
-SLURM_PROGRAMS = (*PROGRAMS, "slurm.py", "slurm.sh", "slurm_fallback.sh")
-"""Those of a job on Slurm."""
-HEALTH_PROGRAM = "health.py"
-"""Where its nodes are checked, too."""
 CHECKS_PROGRAM = "checks.py"
 """Where inputs or outputs have a type that can be checked, too."""
 STORE_PROGRAM = "store.py"
@@ -33,38 +33,11 @@ CHANGES_PROGRAM = "changes.py"
 
 _TOP = Path(nemo_runspec.__file__).parent
 _JOBSIDE = "jobside"
-_SLURM = "backends/slurm/jobside"
 _POD = "jobside/pod"
 _CHECKS = "artifacts/checks"
-
 _STORAGE = "backends/cloud/storage"
-_REGISTERS = ("artifacts/content.py", "artifacts/versions.py")
-
-_WITH_SLURM = (
-    "artifacts", "exit_status", "processes", "records", "registration", "secrets", "signals", "text",
-    "values",
-)  # fmt: skip
-
-_PLACES = {
-    SUPERVISOR: (_JOBSIDE, "forms.py", "lines.py", *_REGISTERS),
-    "slurm.py": (
-        _SLURM,
-        "lines.py",
-        *_REGISTERS,
-        *(f"{_JOBSIDE}/{name}.py" for name in _WITH_SLURM),
-    ),
-    CHECKS_PROGRAM: (f"{_CHECKS}/main.py", _CHECKS),
-    STORE_PROGRAM: (
-        f"{_STORAGE}/store_program.py",
-        *(f"{_STORAGE}/{name}.py" for name in ("s3", "s3_signing", "s3_wire", "versions")),
-        "s3_names.py",
-        "artifacts/changes.py",
-        *_REGISTERS,
-    ),
-    CHANGES_PROGRAM: ("artifacts/changes.py", *_REGISTERS),
-    HEALTH_PROGRAM: ("backends/slurm/health/net.py", f"{_JOBSIDE}/address.py"),
-}
-"""Name → the rooms and modules of this package that a program is made of; the first has its `main`."""
+REGISTERS = ("artifacts/content.py", "artifacts/versions.py")
+"""What registers artifacts where a job runs."""
 
 _HEAD = '''# nemotron's supervisor: what runs where a job runs. Its modules are texts, each read when it is imported.
 import os
@@ -97,20 +70,63 @@ from nemo_runspec.jobside import signals
 
 signals.block()
 
-from nemo_runspec.{room}.main import main
+from {main} import main
 
 os._exit(main(sys.argv[1:]))
 """
 _RUNS = """
-from nemo_runspec.{room} import main
+from {main} import main
 
 main()
 """
 
 
+@dataclass(frozen=True)
+class PythonProgram:
+    """What a program in Python is made of.
+
+    Args:
+        main: the module whose `main` it calls.
+        places: rooms and modules of this package, as paths below it. `modules`: further ones, by their full names.
+        supervises: it begins with signals blocked, and ends with the exit code of `main`, which has its arguments.
+    """
+
+    main: str
+    places: tuple[str, ...]
+    modules: tuple[str, ...] = ()
+    supervises: bool = False
+
+    def text(self) -> str:
+        """The program as one text, which any python3 from 3.6 on runs."""
+        own = tuple(module for place in self.places for module in _modules_at(place))
+        found = {module: _source(module) for module in (*own, *self.modules)}
+        packages = dict.fromkeys(package for module in found for package in _packages_of(module))
+        texts = [f"MODULES[{package!r}] = ''\n" for package in packages]
+        texts += [f"MODULES[{module!r}] = r'''{_checked(text)}'''\n" for module, text in found.items()]
+        return "\n".join((_HEAD, *texts, (_SUPERVISES if self.supervises else _RUNS).format(main=self.main)))
+
+
+_MADE = {
+    SUPERVISOR: PythonProgram(
+        "nemo_runspec.jobside.main", (_JOBSIDE, "forms.py", "lines.py", *REGISTERS), supervises=True
+    ),
+    CHECKS_PROGRAM: PythonProgram("nemo_runspec.artifacts.checks.main", (f"{_CHECKS}/main.py", _CHECKS)),
+    STORE_PROGRAM: PythonProgram(
+        "nemo_runspec.backends.cloud.storage.store_program",
+        (
+            *(f"{_STORAGE}/{name}.py" for name in ("store_program", "s3", "s3_signing", "s3_wire", "versions")),
+            "s3_names.py",
+            "artifacts/changes.py",
+            *REGISTERS,
+        ),
+    ),
+    CHANGES_PROGRAM: PythonProgram("nemo_runspec.artifacts.changes", ("artifacts/changes.py", *REGISTERS)),
+}
+
+
 def programs(*names: str) -> tuple[Program, ...]:
-    """Programs by their names; all that every job needs where none is named."""
-    return tuple(_program(name) for name in names or PROGRAMS)
+    """Programs by their names."""
+    return tuple(program(name, program_text(name)) for name in names)
 
 
 def checks_programs(plan: Plan) -> tuple[str, ...]:
@@ -130,37 +146,27 @@ def pod_programs(platform: str, *further: str) -> tuple[Program, ...]:
         platform: the module by which its pods find out which node each is (`Backend.node_program`).
         further: programs that not every job needs.
     """
-    modules = (*_modules_at(_POD), *_modules_at("s3_names.py"), platform)
-    return tuple(_program(name, modules if name == SUPERVISOR else ()) for name in (*POD_PROGRAMS, *further))
-
-
-def text_of(program: Program) -> str:
-    """A program's text."""
-    return program_text(program.name, program.modules)
+    supervisor = program(SUPERVISOR, _pod_supervisor(platform))
+    return (supervisor, *programs(*(name for name in POD_PROGRAMS if name != SUPERVISOR), *further))
 
 
 @lru_cache
-def program_text(name: str, modules: tuple[str, ...] = ()) -> str:
-    """The text of one of the programs.
-
-    Args:
-        name: its name in a job's directory. `modules`: what the supervisor has besides (`Program.modules`).
-    """
-    if name in _PLACES:
-        return _python_program(name, modules)
-    return (_TOP / (_SLURM if name.startswith("slurm") else _JOBSIDE) / name).read_text(encoding="utf-8")
+def program(name: str, text: str) -> Program:
+    """A program by its name in a job's directory and its text."""
+    content = text.encode()
+    return Program(name, nemo_runspec.__version__, sha256(content).hexdigest(), len(content), text)
 
 
-def _python_program(name: str, modules: tuple[str, ...]) -> str:
-    """A program as one text, which any python3 from 3.6 on runs."""
-    own = tuple(module for place in _PLACES[name] for module in _modules_at(place))
-    found = {module: _source(module) for module in (*own, *modules)}
-    packages = dict.fromkeys(package for module in found for package in _packages_of(module))
-    texts = [f"MODULES[{package!r}] = ''\n" for package in packages]
-    texts += [f"MODULES[{module!r}] = r'''{_checked(text)}'''\n" for module, text in found.items()]
-    first = _PLACES[name][0]
-    tail = _RUNS if first.endswith(".py") else _SUPERVISES
-    return "\n".join((_HEAD, *texts, tail.format(room=first.replace(".py", "").replace("/", "."))))
+@lru_cache
+def program_text(name: str) -> str:
+    """The text of one of the programs above, by its name in a job's directory."""
+    return _MADE[name].text() if name in _MADE else (_TOP / _JOBSIDE / name).read_text(encoding="utf-8")
+
+
+@lru_cache
+def _pod_supervisor(platform: str) -> str:
+    modules = (*_modules_at(_POD), *_modules_at("s3_names.py"), platform)
+    return replace(_MADE[SUPERVISOR], modules=modules).text()
 
 
 def _modules_at(place: str) -> list[str]:
@@ -188,9 +194,3 @@ def _source(module: str) -> str:
 def _checked(text: str) -> str:
     assert "'''" not in text and text.isascii(), "a module of the job side is a raw text, which any Python reads"
     return text
-
-
-@lru_cache
-def _program(name: str, modules: tuple[str, ...] = ()) -> Program:
-    content = program_text(name, modules).encode()
-    return Program(name, nemo_runspec.__version__, sha256(content).hexdigest(), len(content), modules)

@@ -19,7 +19,7 @@ from nemo_runspec.packaging.pack import pack, unpack
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.regular import read_json
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.programs import STORE_PROGRAM, program_text, text_of
+from nemo_runspec.script.programs import STORE_PROGRAM, program_text
 from nemo_runspec.submission.request import RetriedJob
 
 ARCHIVE = "code.tar.gz"
@@ -38,7 +38,7 @@ def layout_of(plan: Plan) -> JobLayout:
 
 def job_files(plan: Plan, rendering: Rendering) -> dict[str, str]:
     """All of a job's files but its bundle and code: its own texts, and the programs that are the same for all jobs."""
-    return own_files(plan, rendering) | {each.name: text_of(each) for each in rendering.programs}
+    return own_files(plan, rendering) | {each.name: each.text for each in rendering.programs}
 
 
 def recorded_files(plan: Plan, rendering: Rendering) -> dict[str, str]:

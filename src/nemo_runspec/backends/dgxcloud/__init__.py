@@ -9,6 +9,7 @@ from nemo_runspec.backends.dgxcloud.fields import FIELDS
 BACKEND = Backend(
     name="dgxcloud",
     remote=True,
+    other_names=("dgx", "runai"),
     fields=FIELDS,
     target="nemo_runspec.backends.dgxcloud.fields:make_target",
     target_type="nemo_runspec.backends.dgxcloud.fields:DgxCloudTarget",

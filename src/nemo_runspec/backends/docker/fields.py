@@ -34,7 +34,7 @@ from nemo_runspec.field import Field
 from nemo_runspec.paths import below
 from nemo_runspec.plans.storage import Storage, may_be_mounted_over, mounts_of_words
 from nemo_runspec.plans.target import Target
-from nemo_runspec.profiles.common import adopt
+from nemo_runspec.profiles.common import adopt, ships_repository
 from nemo_runspec.topics import CONTAINER, PLACE, SIZE
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ FIELDS: tuple[Field, ...] = (
     ),
     adopt("nproc_per_node", nemo_run="ntasks_per_node"),
     adopt("gpus_per_node", nemo_run="num_gpus"),
-    adopt("packager", nemo_run="packager"),
+    ships_repository(nemo_run="packager"),
     Field(
         "num_gpus",
         "int",

@@ -15,7 +15,7 @@ from nemo_runspec.backends.stall import STALL_TIMEOUT
 from nemo_runspec.field import SAME_NAME, Field, argument, key, keys_of, plain, text
 from nemo_runspec.plans.storage import Storage, mounts_of_words
 from nemo_runspec.plans.target import Cores, Target
-from nemo_runspec.profiles.common import adopt
+from nemo_runspec.profiles.common import adopt, ships_repository
 from nemo_runspec.topics import BUILDS, COMMAND, CONTAINER, FILES, PLACE, SIZE, SWEEPS, TROUBLE
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 STALLS = 3
 """How often a job is requeued after it stalled, at most; `jobside/stall.py` has it too."""
+
+_IMAGE = "Container image, by default the recipe's own; also the path of a .sqsh file."
 
 
 def option(type: str, help: str, **facts: Any) -> Any:
@@ -192,7 +194,7 @@ class SlurmTarget(Target):
         topic=TROUBLE,
     )
 
-    container_image: str | None = key(adopt("container_image", nemo_run="container_image", one_line=True))
+    container_image: str | None = key(adopt("container_image", help=_IMAGE, nemo_run="container_image", one_line=True))
     mounts: tuple[str, ...] = key(
         adopt(
             "mounts",
@@ -227,7 +229,7 @@ class SlurmTarget(Target):
     memory_measure: bool = argument(
         "bool", "Run nvidia-smi on the job before it starts.", default=False, of_builds=False, topic=TROUBLE
     )
-    packager: ClassVar[Field] = adopt("packager", nemo_run="packager")
+    packager: ClassVar[Field] = ships_repository(nemo_run="packager")
 
     health_check: bool = plain(
         "bool",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.artifacts.store import versions_of
-from nemo_runspec.backends.base import Program, RenderedFile, Rendering, common_ranges
+from nemo_runspec.backends.base import RenderedFile, Rendering, common_ranges
 from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.executor import (
     BATCH_LINES,
@@ -125,6 +125,7 @@ def render(plan: Plan) -> Rendering:
 
     The files' names are paths below the job's directory. `paths.HOME` in a text is a placeholder.
     """
+    from nemo_runspec.backends.slurm.programs import programs_of
     from nemo_runspec.script.render import job_file, render_job_script
 
     text, name = render_sbatch(plan), posixpath.basename(sbatch_script(plan))
@@ -135,14 +136,6 @@ def render(plan: Plan) -> Rendering:
     )
     holes = explained([*_placeholders(plan)])
     return Rendering(files, submit_command(plan), holes, programs_of(plan), name)
-
-
-def programs_of(plan: Plan) -> tuple[Program, ...]:
-    """The programs of ours that go with a plan."""
-    from nemo_runspec.script.programs import HEALTH_PROGRAM, SLURM_PROGRAMS, checks_programs, programs
-
-    health = (HEALTH_PROGRAM,) if target_of(plan, SlurmTarget).health_check else ()
-    return programs(*SLURM_PROGRAMS, *health, *checks_programs(plan))
 
 
 def render_sbatch(plan: Plan) -> str:

@@ -154,4 +154,6 @@ SETUP = Setup(
         IMAGE: IMAGE_HELP,
     },
     found=_found,
+    preferred=True,
+    profile="cluster",
 )

@@ -11,6 +11,7 @@ from nemo_runspec.backends.setup import Setup, SetupChoice, SetupQuestion
 from nemo_runspec.console import note
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.edit import check_name
+from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.files import project_root, target_file
 from nemo_runspec.source import display_path
 from nemotron.cli import complete
@@ -21,8 +22,6 @@ from nemotron.cli.setup.files import sections, write_profile
 from nemotron.cli.setup.interview import TerminalInterview, option_of
 from nemotron.cli.setup.recipe import needs_image, recipe_folder, write_recipe
 from nemotron.cli.text import paint
-
-_LOCAL, _SLURM = "local", "slurm"
 
 
 def make(help_text: str) -> Command:
@@ -111,7 +110,9 @@ def _answers(
     setup = setups[chosen]
     _refuse_foreign(chosen, setup, given)
     values = dict(setup.ask(interview))
-    name = interview.ask(SetupQuestion("profile", "Name of the profile", _name(chosen, values), taken=there))
+    name = interview.ask(
+        SetupQuestion("profile", "Name of the profile", _name(setup.profile or chosen, values), taken=there)
+    )
     interview.require()
     for line in interview.notes:
         note(line)
@@ -119,10 +120,11 @@ def _answers(
 
 
 def _where(setups: Mapping[str, Setup]) -> SetupQuestion:
-    """Where jobs run: on a login node its cluster, else this machine, unless somebody says otherwise."""
+    """Where jobs run: on a login node its cluster (`Setup.preferred`), else this machine, unless somebody says so."""
     found = {name: setup.found() for name, setup in setups.items()}
     choices = tuple(SetupChoice(name, found[name] or "not found from here") for name in setups)
-    return SetupQuestion("executor", "Where do jobs run", _SLURM if found.get(_SLURM) else _LOCAL, choices, closed=True)
+    default = next((name for name, setup in setups.items() if setup.preferred and found[name]), DEFAULT_EXECUTOR)
+    return SetupQuestion("executor", "Where do jobs run", default, choices, closed=True)
 
 
 def _refuse_foreign(executor: str, setup: Setup, given: Mapping[str, str]) -> None:
@@ -136,11 +138,11 @@ def _refuse_foreign(executor: str, setup: Setup, given: Mapping[str, str]) -> No
         )
 
 
-def _name(executor: str, values: Mapping[str, Any]) -> str:
+def _name(otherwise: str, values: Mapping[str, Any]) -> str:
     """What the profile is called where nobody says: a cluster by its host."""
     host = str(values.get("host") or "").split(".")
     label = next((word for word in host if word not in ("", "login", "login1", "ssh")), "")
-    return label if label and not label.isdecimal() else executor if executor != "slurm" else "cluster"
+    return label if label and not label.isdecimal() else otherwise
 
 
 def _report(file: Path, name: str, recipe: str | None, written: list[Path]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from nemo_runspec.backends import find_backend, known_executors
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.storage.bucket import Bucket, from_environment
 from nemo_runspec.check import Check, failed, ok, skipped, warning
@@ -17,16 +19,23 @@ from nemo_runspec.transport.base import Unreachable
 _PATIENCE = 10.0
 """Seconds that a question to S3 may take in all: pods may reach what this machine does not."""
 
-_SCHEME = re.compile(r"\b(?:lepton|dgxcloud|dgx|runai)://(\S*)")
-"""Addresses that people write by the platform's name; data lies on S3 all the same."""
+_ADDRESS = re.compile(r"\b(\w+)://(\S*)")
 
 
 def address_checks(config: Mapping[str, Any]) -> Iterator[Check]:
     """Addresses in a recipe's configuration that no storage has, such as `lepton://bucket/x`: how they are spelt."""
     for where, text in _texts(config):
-        found = _SCHEME.search(text)
-        if found:
-            yield failed("data", f"{where}: {found[0]} is no address of data", f"write s3://{found[1]}")
+        for found in _ADDRESS.finditer(text):
+            if found[1] in _platforms():
+                yield failed("data", f"{where}: {found[0]} is no address of data", f"write s3://{found[2]}")
+
+
+@cache
+def _platforms() -> frozenset[str]:
+    """Names of platforms, by which people write addresses; data lies on S3 all the same."""
+    backends = filter(None, map(find_backend, known_executors()))
+    of_data = [backend for backend in backends if any(key.on_s3 for key in backend.fields)]
+    return frozenset(name for backend in of_data for name in (backend.name, *backend.other_names))
 
 
 def _texts(value: Any, where: str = "") -> Iterator[tuple[str, str]]:

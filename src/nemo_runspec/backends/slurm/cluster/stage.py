@@ -36,7 +36,6 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.paths import below
 from nemo_runspec.plans.model import AutoMount, BundleFile, Plan
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.script.programs import text_of
 from nemo_runspec.script.quoting import exports
 from nemo_runspec.spinner import uploading
 from nemo_runspec.transport.base import Data, Host
@@ -187,7 +186,7 @@ def tar_of(files: StagedFiles, *, programs: bool) -> bytes:
             if secrets:
                 _add(tar, path, exports(secrets).encode("utf-8", "surrogateescape"), 0o600, now)
         for each in files.programs if programs else ():
-            _add(tar, each.name, text_of(each).encode(), 0o400, now)
+            _add(tar, each.name, each.text.encode(), 0o400, now)
         _add(tar, _WHOLE, b"", 0o600, now)
     return out.getvalue()
 

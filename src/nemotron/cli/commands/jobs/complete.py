@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.backends import find_backend
 from nemotron.cli.complete import Completion
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def _over(entry: Entry) -> bool:
 
 
 def _elsewhere(entry: Entry) -> bool:
-    return entry.executor not in ("local", "docker")
+    backend = find_backend(entry.executor)
+    return backend is not None and backend.remote
 
 
 _ACCEPTS: dict[str, Callable[[Entry], bool]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from nemo_runspec.backends import BUILTIN
+from nemo_runspec.backends import known_executors
 from nemo_runspec.catalog import STEPS, Recipe, recipe_at
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
@@ -33,20 +33,22 @@ class Examples:
 
 
 def examples(recipe: Recipe) -> Examples:
-    """A line for each built-in executor."""
+    """A line for each executor that has a profile of the step, or gets one of the step that writes them."""
     own = _own_profiles(recipe)
     config = " -c tiny" if "tiny" in recipe.configs() else ""
     start = f"nemotron steps run {step_id(recipe)}{config}"
     writer = recipe_at(_WRITER)
     writes = writer.configs() if writer is not None and recipe.path != _WRITER else []
     lines, missing = [], []
-    for executor in BUILTIN if writes or own else (DEFAULT_EXECUTOR,):
+    for executor in known_executors():
+        if executor != DEFAULT_EXECUTOR and executor not in own and executor not in writes:
+            continue
         profile = own.get(executor) or f"{executor}_{_suffix(recipe)}"
         if executor == DEFAULT_EXECUTOR and executor not in own:
             lines.append(start)
             continue
         lines.append(f"{start} -r {shlex.quote(profile)}")
-        if executor not in own and executor in writes:
+        if executor not in own:
             missing.append(executor)
     return Examples(tuple(lines), tuple(missing))
 

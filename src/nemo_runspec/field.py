@@ -47,6 +47,7 @@ class Field:
         asks_gpus: True where GPUs are asked for by it.
         of_one_job: True where it says how this one job is run: on the command line it is not meant for the jobs that
             make its inputs.
+        of_here: True where its paths are this machine's, wherever the job runs.
         keeps_secrets: True for a table whose keys are variables that the platform sets, of secrets that it keeps.
         on_s3: True where a job that has it needs keys for S3.
         inner: the keys of the table, or of each table in the list. `each`: of each table in the table instead.
@@ -72,6 +73,7 @@ class Field:
     verbatim: bool = False
     asks_gpus: bool = False
     of_one_job: bool = False
+    of_here: bool = False
     keeps_secrets: bool = False
     on_s3: bool = False
     inner: tuple[Field, ...] = ()

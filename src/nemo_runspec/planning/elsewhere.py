@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.paths import user_home
+from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Source
-
-_OF_HERE = ("run.env.identity", "run.env.run_dir_here", "run.env.packager", "run.env.job_dir")
-"""Keys whose values are paths of this machine."""
 
 
 def paths_of_here(
@@ -22,9 +20,10 @@ def paths_of_here(
     Args:
         folder: the working directory of the call.
     """
+    of_here = fields_of(run["env"]["executor"]).where(lambda key: key.of_here)
     places = [place for place in (folder, user_home()) if len(place.parts) > 1]
     for path, value in (*flatten(run, "run.").items(), *flatten(config).items()):
-        if path.startswith(_OF_HERE):
+        if path.startswith("run.env.") and path.split(".")[2] in of_here:
             continue
         for text in value if isinstance(value, (list, tuple)) else (value,):
             place = _below(text, places)

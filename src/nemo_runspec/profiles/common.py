@@ -229,7 +229,14 @@ _PACKAGING = (
         of_builds=False,
         topic=CODE,
     ),
-    Field("packager_subpath", "str", "git: package only this folder of the repository.", of_builds=False, topic=CODE),
+    Field(
+        "packager_subpath",
+        "str",
+        "git: package only this folder of the repository.",
+        of_builds=False,
+        of_here=True,
+        topic=CODE,
+    ),
     Field(
         "packager_include_submodules",
         "bool",
@@ -245,6 +252,7 @@ _PACKAGING = (
         "pattern: what to package, such as src/**/*.py. git: files to add as they are now. * leaves hidden files out, "
         "** goes into folders, a folder brings all its files; links stay links.",
         of_builds=False,
+        of_here=True,
         topic=CODE,
     ),
     Field(
@@ -254,6 +262,7 @@ _PACKAGING = (
         "project's root, which is the default: the git repository, else the env.toml's folder. One for all patterns, "
         "or one each.",
         of_builds=False,
+        of_here=True,
         topic=CODE,
     ),
     Field(
@@ -264,6 +273,7 @@ _PACKAGING = (
         of_builds=False,
         inner=_PART,
         each=True,
+        of_here=True,
         topic=CODE,
     ),
     Field(
@@ -323,6 +333,7 @@ _AFTERWARDS = (
         "str",
         "A command that is run by bash on this side, once, when it is learnt that a job has ended: NEMOTRON_JOB, "
         "NEMOTRON_STATE, NEMOTRON_EXIT_CODE and others say which and how. Its own failure is told and changes nothing.",
+        of_here=True,
         never_sent="it is run where the job was submitted",
     ),
 )

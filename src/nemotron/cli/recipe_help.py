@@ -165,10 +165,14 @@ def _examples(recipe: Recipe, command: str, env: EnvFile | None) -> list[tuple[s
 
 def _build_examples(recipe: Recipe, start: str, env: EnvFile | None, profile: str | None) -> list[tuple[str, str]]:
     """As `_examples`, for a container image: it is built where a profile can, else by Docker on this machine."""
+    from nemo_runspec.profiles.fieldset import fields_of
+
     lines = [f"nemotron docker build {recipe.path}"] if (recipe.folder / "Dockerfile").is_file() else []
-    if env is not None and profile is not None and get_backend(_executor(env, profile)).builds:
+    executor = _executor(env, profile) if env is not None and profile is not None else ""
+    if profile is not None and executor and get_backend(executor).builds:
         named = shlex.quote(profile)
-        lines = [f"{start} --run {named}", f"{start} --batch {named} run.env.build_time=02:00:00"]
+        longer = " run.env.build_time=02:00:00" if "build_time" in fields_of(executor).fields else ""
+        lines = [f"{start} --run {named}", f"{start} --batch {named}{longer}"]
     return [("", "\n".join(lines))] if lines else []
 
 

@@ -120,6 +120,7 @@ class CloudTarget(Target):
         "The directory for jobs as this machine sees it, where it is mounted here too.",
         one_line=False,
         never_sent=_LEFT_OPEN,
+        of_here=True,
         topic=FILES,
     )
     inputs: dict[str, str] = plain(  # noqa: RUF009 (a field)

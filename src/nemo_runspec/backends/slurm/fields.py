@@ -264,7 +264,7 @@ class SlurmTarget(Target):
     host: str | None = text("ssh: login node, or an alias of ~/.ssh/config.", topic=PLACE)
     user: str | None = text("ssh: user name there; by default what ssh itself would use.", topic=PLACE)
     port: int | None = plain("positive", "ssh: port.", topic=PLACE)
-    identity: str | None = text("ssh: private key file on this machine; ~ is your home.", topic=PLACE)
+    identity: str | None = text("ssh: private key file on this machine; ~ is your home.", topic=PLACE, of_here=True)
     accept_new_host_key: bool = plain(
         "bool",
         "ssh: accept and remember the key of a host that no known_hosts file names. A key that has changed never is.",

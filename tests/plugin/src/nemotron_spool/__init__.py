@@ -1,11 +1,11 @@
 """Spool: each node of a job is a process of this machine, started once and left alone. What a backend at least is."""
 
-from __future__ import annotations
-
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nemo_runspec.backends.base import Backend, Rendering, TargetRequest
-from nemo_runspec.field import Field
+from nemo_runspec.backends.base import Backend, RenderedFile, Rendering, TargetRequest
+from nemo_runspec.field import carried_values, key, keys_of, plain, text
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.storage import Storage
 from nemo_runspec.plans.target import Target, target_of
@@ -14,19 +14,18 @@ from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.node_identity import NodeIdentity
 from nemo_runspec.script.programs import programs_of
 from nemo_runspec.script.render import job_file, render_job_script
-
-FIELDS = (
-    Field("spool_dir", "str", "Directory for jobs, outputs and caches.", required=True),
-    Field("niceness", "count", "What is added to the priority of its processes, as nice takes it.", default=0),
-    adopt("nodes"),
-)
+from nemo_runspec.topics import FILES, SIZE
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolTarget(Target):
-    """A job of the spool beyond what every plan says."""
+    """A job of the spool beyond what every plan says: the keys of its profile."""
 
-    niceness: int = 0
+    spool_dir: str = text("Directory for jobs, outputs and caches.", unset="", required=True, topic=FILES)
+    nodes: int = key(adopt("nodes"))
+    niceness: int = plain("count", "What is added to the priority of its processes.", default=0, topic=SIZE)
+    prologue: str = plain("str", "Shell text before the job, on each node.", default="", topic="Spool", verbatim=True)
+    secret_vars: Mapping[str, str] = plain("table[str]", "Variable = its file.", topic="Spool", keeps_secrets=True)
 
     def storage(self, job_dir: str) -> Storage:
         """As `Target.storage`: a job sees this machine as it is."""
@@ -35,14 +34,16 @@ class SpoolTarget(Target):
 
 def make_target(request: TargetRequest) -> SpoolTarget:
     """The spool's part of a plan. Pure."""
-    return SpoolTarget(niceness=request.env.get("niceness") or 0)
+    return SpoolTarget(**carried_values(SpoolTarget, request.env))
 
 
 def render(plan: Plan) -> Rendering:
     """What each node runs. Pure."""
-    script = job_file("job.sh", render_job_script(plan, JobLayout(plan.job_dir)))
-    command = ("nice", "-n", str(target_of(plan, SpoolTarget).niceness), "bash", f"{plan.job_dir}/job.sh")
-    return Rendering((script,), command, programs=programs_of(plan))
+    target, script = target_of(plan, SpoolTarget), job_file("job.sh", render_job_script(plan, JobLayout(plan.job_dir)))
+    lines = [f'export {name}="$(cat {shlex.quote(file)})"' for name, file in target.secret_vars.items()]
+    lines += [target.prologue, f"exec nice -n {target.niceness} bash {plan.job_dir}/job.sh"]
+    node = RenderedFile("what each node runs", "node.sh", "\n".join(lines) + "\n")
+    return Rendering((node, script), ("bash", f"{plan.job_dir}/node.sh"), programs=programs_of(plan))
 
 
 NODE = NodeIdentity(node="${SPOOL_NODE}", nodes="${SPOOL_NODES}", log="logs/*.log", publishes=True)
@@ -50,7 +51,7 @@ NODE = NodeIdentity(node="${SPOOL_NODE}", nodes="${SPOOL_NODES}", log="logs/*.lo
 BACKEND = Backend(
     name="spool",
     remote=True,
-    fields=FIELDS,
+    fields=keys_of(SpoolTarget),
     target="nemotron_spool:make_target",
     target_type="nemotron_spool:SpoolTarget",
     render="nemotron_spool:render",

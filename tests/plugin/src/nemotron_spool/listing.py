@@ -1,13 +1,13 @@
 """`nemotron spool jobs`, and what `nemotron doctor` looks at."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from nemo_runspec.backends.listing import Listing, ListingRequest, Listings, Row
 from nemo_runspec.check import Check, Question, failed, ok
+
+_MEND = "choose another spool_dir"
 
 
 def _jobs(request: ListingRequest) -> Iterator[Row]:
@@ -25,7 +25,5 @@ LISTINGS = Listings(
 def checks(question: Question) -> Iterator[Check]:
     """Whether jobs of a profile can be spooled."""
     folder = Path(str(question.env.get("spool_dir")))
-    if os.access(folder.parent, os.W_OK):
-        yield ok("spool", f"{folder} can be written")
-    else:
-        yield failed("spool", f"{folder} cannot be written", "choose another spool_dir")
+    there = os.access(folder.parent, os.W_OK)
+    yield ok("spool", f"{folder} can be written") if there else failed("spool", f"{folder} cannot be written", _MEND)

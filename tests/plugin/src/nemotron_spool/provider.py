@@ -1,7 +1,5 @@
 """The errands: a job's files are put into its directory, and one process for each node is started there."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -11,12 +9,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from nemo_runspec.backends import shared_directory
 from nemo_runspec.backends.local.processes import kill_all
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Provider, Results, Say
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.processes import started
 from nemo_runspec.records.status import JobFacts, JobStatus
-from nemo_runspec.remote import shared
 from nemo_runspec.submission.request import Submission
 
 # Whoever makes the folder starts the job: however often this runs, and whoever is killed, that is once.
@@ -28,7 +26,6 @@ for node in $(seq 0 $(({nodes} - 1))); do
 done
 touch .started/all
 """
-KNOWN = ("PATH", "HOME", "LANG", "USER")
 
 
 class SpoolProvider(Provider):
@@ -44,15 +41,15 @@ class SpoolProvider(Provider):
         from nemotron_spool import render
 
         plan, rendering = submission.plan, render(submission.plan)
-        shared.fill(Path(plan.job_dir), plan, parts, rendering, submission.secrets)
+        shared_directory.fill(Path(plan.job_dir), plan, parts, rendering, submission.secrets)
         return Prepared(self.make_handle(plan), rendering, plan, (shlex.join(rendering.command),))
 
     def submit(self, prepared: Prepared, say: Say) -> Handle:
         """As `Provider.submit`."""
-        root, rendering = prepared.handle["root"], prepared.rendering
-        start = ["sh", "-c", START.format(nodes=prepared.handle["nodes"], command=shlex.join(rendering.command))]
-        known = {name: os.environ[name] for name in KNOWN if name in os.environ}
-        subprocess.run(start, cwd=root, env=known, start_new_session=True, check=True, stderr=subprocess.DEVNULL)
+        start = START.format(nodes=prepared.handle["nodes"], command=shlex.join(prepared.rendering.command))
+        known = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "USER") if name in os.environ}
+        root, quiet = prepared.handle["root"], subprocess.DEVNULL
+        subprocess.run(["sh", "-c", start], cwd=root, env=known, start_new_session=True, check=True, stderr=quiet)
         return {**prepared.handle, "id": prepared.handle["name"]}
 
     def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
@@ -64,7 +61,7 @@ class SpoolProvider(Provider):
             return JobStatus("unknown", "it was not submitted", gone=not (root / ".started").exists())
         running = [node for node in range(nodes) if self._process(root, node)]  # before the markers, which come first
         stopped = (root / ".stopped").exists()
-        found = shared.ended(root, nodes, stopped=stopped)
+        found = shared_directory.ended(root, nodes, stopped=stopped)
         if found or running:
             return found or JobStatus("running", facts=JobFacts(id=root.name, nodes=f"{len(running)} of {nodes}"))
         return JobStatus("cancelled" if stopped else "failed", "its processes are gone without a word", exit_code=137)
@@ -87,11 +84,11 @@ class SpoolProvider(Provider):
 
     def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`."""
-        return [] if platform else list(shared.log_chunks(Path(handle["root"]), cursors, limit))
+        return [] if platform else list(shared_directory.log_chunks(Path(handle["root"]), cursors, limit))
 
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`."""
-        return [shared.results(Path(handle["root"]), handle["outputs"]) for handle in handles]
+        return [shared_directory.results(Path(handle["root"]), handle["outputs"]) for handle in handles]
 
     def delete_files(self, handle: Handle) -> None:
         """As `Provider.delete_files`."""

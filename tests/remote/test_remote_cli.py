@@ -11,7 +11,7 @@ from slurm_project import Cluster, Reader, ranks
 from support import finish, make_repository
 from waiting import line_of, open_gate, until
 
-from nemo_runspec.backends.slurm.programs import slurm_programs
+from nemo_runspec.backends.slurm.render import slurm_programs
 from nemo_runspec.digests import digest_of_text
 
 pytestmark = needs_slurm

@@ -10,7 +10,7 @@ import pytest
 from labs.slurm.fixtures import needs_slurm
 from slurm_project import Cluster
 
-from nemo_runspec.backends.slurm.programs import slurm_programs
+from nemo_runspec.backends.slurm.render import slurm_programs
 
 pytestmark = needs_slurm
 

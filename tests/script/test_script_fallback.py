@@ -11,7 +11,7 @@ import pytest
 from job_scripts import lay_out, plan_for
 from waiting import line_of, until
 
-from nemo_runspec.backends.slurm.programs import slurm_programs
+from nemo_runspec.backends.slurm.render import slurm_programs
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import NodeMarker, cause, decisive, read_markers

@@ -36,7 +36,7 @@ from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, find, submit
 from nemo_runspec.backends.slurm.executor import job_name
 from nemo_runspec.backends.slurm.observe import collect_results, read_chunks, task_logs
-from nemo_runspec.backends.slurm.programs import slurm_programs
+from nemo_runspec.backends.slurm.render import slurm_programs
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.base import Unreachable

@@ -14,7 +14,7 @@ from labs.slurm.fixtures import needs_slurm
 from slurm_jobs import LabHost, Login, cargo_of, put, slurm_plan, start, wait
 
 from nemo_runspec.backends.slurm.cluster.stage import probe, stage
-from nemo_runspec.backends.slurm.programs import slurm_programs
+from nemo_runspec.backends.slurm.render import slurm_programs
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.transport.base import Data, Done
 

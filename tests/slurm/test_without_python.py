@@ -17,7 +17,7 @@ from test_array import Cluster, ended
 from waiting import until
 
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
-from nemo_runspec.backends.slurm.programs import slurm_programs
+from nemo_runspec.backends.slurm.render import slurm_programs
 from nemo_runspec.plans.model import Plan
 
 pytestmark = needs_slurm

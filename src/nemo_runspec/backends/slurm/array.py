@@ -29,10 +29,10 @@ from nemo_runspec.backends.slurm.cluster.submit import submission_of, submit
 from nemo_runspec.backends.slurm.executor import BATCH_LINES, job_layout, job_name, job_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.observe import slurm_of
-from nemo_runspec.backends.slurm.programs import programs_of
 from nemo_runspec.backends.slurm.render import (
     batch_files,
     batch_text,
+    programs_of,
     render,
     render_sbatch,
     version_files,

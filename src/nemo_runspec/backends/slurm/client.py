@@ -72,8 +72,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
     def prepare(self, submission: Submission, parts: Parts, say: Say) -> Prepared:
         """As `Provider.prepare`. Three round trips, one more for a package that is not there and each repository."""
         from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send
-        from nemo_runspec.backends.slurm.programs import programs_of
-        from nemo_runspec.backends.slurm.render import render
+        from nemo_runspec.backends.slurm.render import programs_of, render
         from nemo_runspec.backends.slurm.values import fill_home
         from nemo_runspec.backends.slurm.verified import Comparison
         from nemo_runspec.submission.layout import own_files

@@ -14,13 +14,13 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.artifacts.store import versions_of
-from nemo_runspec.backends.base import RenderedFile, Rendering, common_ranges
+from nemo_runspec.backends.base import Program, RenderedFile, Rendering, common_ranges
 from nemo_runspec.backends.checks import MOUNTED
 from nemo_runspec.backends.slurm.executor import (
     BATCH_LINES,
@@ -44,6 +44,12 @@ if TYPE_CHECKING:
 
 VERSIONS = "versions.sh"
 """Of tasks of an array that are jobs of their own, each has one in its directory."""
+
+_JOBSIDE = Path(__file__).with_name("jobside")
+_OF_BOTH_SUPERVISORS = (
+    "artifacts", "exit_status", "processes", "records", "registration", "secrets", "signals", "text", "values",
+)  # fmt: skip
+"""Modules of the job side that the batch script's supervisor has, too."""
 
 NEEDS_PYTHON = ("resume", "retries", "stall_timeout", "health_check")
 """Keys of a profile that take a python3 on nodes: a batch script without one does the least that a job needs."""
@@ -125,7 +131,6 @@ def render(plan: Plan) -> Rendering:
 
     The files' names are paths below the job's directory. `paths.HOME` in a text is a placeholder.
     """
-    from nemo_runspec.backends.slurm.programs import programs_of
     from nemo_runspec.script.render import job_file, render_job_script
 
     text, name = render_sbatch(plan), posixpath.basename(sbatch_script(plan))
@@ -136,6 +141,34 @@ def render(plan: Plan) -> Rendering:
     )
     holes = explained([*_placeholders(plan)])
     return Rendering(files, submit_command(plan), holes, programs_of(plan), name)
+
+
+def programs_of(plan: Plan) -> tuple[Program, ...]:
+    """The programs of ours that go with a plan."""
+    from nemo_runspec.script.programs import checks_programs, programs
+
+    health = (_health_program(),) if target_of(plan, SlurmTarget).health_check else ()
+    return (*slurm_programs(), *health, *programs(*checks_programs(plan)))
+
+
+@cache
+def slurm_programs() -> tuple[Program, ...]:
+    """Those that go with every job."""
+    from nemo_runspec.script.programs import PROGRAMS, REGISTERS, PythonProgram, program, programs
+
+    shared = (f"jobside/{name}.py" for name in _OF_BOTH_SUPERVISORS)
+    places = ("backends/slurm/jobside", "lines.py", *REGISTERS, *shared)
+    main = PythonProgram("nemo_runspec.backends.slurm.jobside.main", places, supervises=True)
+    shell = (program(name, (_JOBSIDE / name).read_text("utf-8")) for name in ("slurm.sh", "slurm_fallback.sh"))
+    return (*programs(*PROGRAMS), program("slurm.py", main.text()), *shell)
+
+
+@cache
+def _health_program() -> Program:
+    from nemo_runspec.script.programs import PythonProgram, program
+
+    places = ("backends/slurm/health/net.py", "jobside/address.py")
+    return program("health.py", PythonProgram("nemo_runspec.backends.slurm.health.net", places).text())
 
 
 def render_sbatch(plan: Plan) -> str:

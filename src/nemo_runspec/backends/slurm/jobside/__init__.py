@@ -1,5 +1,5 @@
 """What runs around a job on Slurm: its batch script, from `setup_lines` on, and the step in which the job itself runs.
 
-As all of the job side: Python 3.6 and later, the standard library alone. `programs.py` makes `slurm.py` of it,
+As all of the job side: Python 3.6 and later, the standard library alone. `render.py` makes `slurm.py` of it,
 which lies in the job's directory; `batch.sh` there begins it.
 """

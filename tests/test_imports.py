@@ -359,3 +359,48 @@ def texts_of(path: Path) -> set[str]:
 
 def names_one(text: str, families: set[str]) -> bool:
     return any(family in text for family in families)
+
+
+OWN_ROOMS = re.compile(r"nemo_runspec/backends/(local|docker|slurm|lepton|dgxcloud)/")
+NAMES_EXECUTOR = {
+    "nemo_runspec/backends/__init__.py": "the table",
+    "nemo_runspec/runner/squash.py": "squash files are Slurm's alone",
+    "nemotron/cli/commands/kit.py": "its commands",
+    "nemotron/cli/execute.py": "and how to type them",
+    "nemotron/cli/commands/env.py": "an example in a help",
+    "nemotron/cli/setup/template.py": "an example in an error",
+}
+"""File outside a backend's room that names an executor nevertheless → why. `docker` is also the word for images."""
+NAMES_KEY = {
+    "nemo_runspec/backends/stall.py": {"stall_timeout"},  # declares it, for those that have it
+    "nemo_runspec/diagnosis/causes.py": {"setup_lines"},  # of what failed on the job's side
+    "nemo_runspec/script/markers.py": {"setup_lines"},
+    "nemo_runspec/remote/deadlines.py": {"queue_timeout", "pull_timeout", "start_timeout"},  # words of a `Policy`
+    "nemo_runspec/records/earlier.py": {"avoid_failed_nodes"},
+    "nemotron/cli/recipe_help.py": {"build_time"},  # an example, where there is one
+}
+"""The same for keys that only backends have. Keys that are words of our own, or of W&B, too: `HOMONYMS`."""
+HOMONYMS = {"job_dir", "base_url"}
+
+
+def elsewhere() -> Iterator[tuple[str, set[str]]]:
+    """Files outside the backends' own rooms, with their strings."""
+    names = ((name_of(path), path) for path in FILES)
+    return ((name, texts_of(path)) for name, path in names if not OWN_ROOMS.match(name))
+
+
+def test_nobody_else_names_an_executor():
+    named = re.compile(r"\b(slurm|lepton|dgxcloud)\b")
+    found = {name for name, texts in elsewhere() if any(named.search(text) for text in texts)}
+    assert found == NAMES_EXECUTOR.keys()
+
+
+def test_nobody_else_names_a_key_of_a_backend():
+    from nemo_runspec.backends import BUILTIN, get_backend
+    from nemo_runspec.profiles.common import COMMON
+
+    keys = {field.name for name in BUILTIN for field in get_backend(name).fields if "_" in field.name}
+    keys -= {field.name for field in COMMON} | HOMONYMS
+    found = {name: keys & {text.removeprefix("run.env.") for text in texts} for name, texts in elsewhere()}
+    skeleton = ("nemo_runspec/backends/cloud/", "nemo_runspec/jobside/pod/")
+    assert {name: own for name, own in found.items() if own and not name.startswith(skeleton)} == NAMES_KEY

@@ -15,7 +15,7 @@ from nemo_runspec.backends.dgxcloud.facts import WorkloadDetail, detail_of, exit
 from nemo_runspec.backends.dgxcloud.logs import pvc
 from nemo_runspec.backends.dgxcloud.pending import PODS, progress_of, unasked
 from nemo_runspec.backends.dgxcloud.pods import began, never_ran, pods_of
-from nemo_runspec.backends.dgxcloud.states import ENDING, NEVER_RAN, PHASES, PLACED, is_begun, mapping_of, phase_of
+from nemo_runspec.backends.dgxcloud.states import NEVER_RAN, PHASES, PLACED, is_begun, mapping_of, phase_of
 from nemo_runspec.backends.dgxcloud.workloads import find, named, project_filter, recent_state, remember, workload_id
 from nemo_runspec.backends.provider import Handle, JobRef
 from nemo_runspec.records.status import JobStatus
@@ -83,7 +83,7 @@ class Workloads(JobReader):
     def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
         """With why it waits or since when it ran, where that is `asked`, and where it runs or ran."""
         known, id = mapping_of(row), workload_id(row)
-        if phase_of(row) in ENDING and not self._has_run(row, few=few):
+        if known.ending and not self._has_run(row, few=few):
             return _status(handle, row, Progress(NEVER_RAN))
         started = began(self.api, self.requests, id) if asked and known.over else None
         progress = self._progress(row, known, few=few, asked=asked)

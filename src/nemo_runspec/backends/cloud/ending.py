@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.script.markers import NodeMarker, cause, decisive
+from nemo_runspec.script.markers import NodeMarker, cause, contradiction, contradicts, decisive
 from nemo_runspec.script.pod_marker import read_ends
 
 LATE = 120.0
@@ -94,12 +94,8 @@ def conclude(
     failed = explain(replace(status, exit_code=None))
     if failed.exit_code is not None:
         return failed
-    if missing_nodes(handle, lines.ends) == set():
-        return replace(
-            failed,
-            reason=status.reason or f"{platform} says that it failed, although its program ended with exit code 0",
-            exit_code=1,
-        )
+    if contradicts(lines.ends.values(), nodes_of(handle)):
+        return replace(failed, reason=status.reason or contradiction(platform), exit_code=1)
     if lines.unread:
         return replace(failed, facts=replace(failed.facts, unread=lines.unread))
     return replace(unexplained(failed), exit_code=1)
@@ -107,7 +103,12 @@ def conclude(
 
 def missing_nodes(handle: Handle, ends: Mapping[int, NodeMarker]) -> set[int]:
     """The nodes of which no end is known."""
-    return set(range(int(handle.get("nodes") or 1))) - set(ends)
+    return set(range(nodes_of(handle))) - set(ends)
+
+
+def nodes_of(handle: Handle) -> int:
+    """How many nodes the job has."""
+    return int(handle.get("nodes") or 1)
 
 
 def _as_the_node_says(status: JobStatus, end: NodeMarker) -> JobStatus:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.records.status import JobStatus
@@ -94,7 +95,7 @@ def conclude(
     failed = explain(replace(status, exit_code=None))
     if failed.exit_code is not None:
         return failed
-    if contradicts(lines.ends.values(), nodes_of(handle)):
+    if contradicts(lines.ends.values(), PodHandle(handle).nodes):
         return replace(failed, reason=status.reason or contradiction(platform), exit_code=1)
     if lines.unread:
         return replace(failed, facts=replace(failed.facts, unread=lines.unread))
@@ -103,12 +104,7 @@ def conclude(
 
 def missing_nodes(handle: Handle, ends: Mapping[int, NodeMarker]) -> set[int]:
     """The nodes of which no end is known."""
-    return set(range(nodes_of(handle))) - set(ends)
-
-
-def nodes_of(handle: Handle) -> int:
-    """How many nodes the job has."""
-    return int(handle.get("nodes") or 1)
+    return set(range(PodHandle(handle).nodes)) - set(ends)
 
 
 def _as_the_node_says(status: JobStatus, end: NodeMarker) -> JobStatus:
@@ -123,5 +119,5 @@ def _as_the_node_says(status: JobStatus, end: NodeMarker) -> JobStatus:
 
 
 def _of_attempt(log: bytes, handle: Handle) -> dict[int, NodeMarker]:
-    attempt = int(handle.get("attempt") or 0)
+    attempt = PodHandle(handle).attempt
     return {node: end for node, end in read_ends(log).items() if end.attempt == attempt}

@@ -201,8 +201,9 @@ def marked_end(markers: Iterable[NodeMarker], nodes: int = 1) -> MarkedEnd:
 
 def contradicts(markers: Iterable[NodeMarker], nodes: int) -> bool:
     """True where all nodes say that they ended well, which is no word about a job that its platform calls failed."""
-    ends = {marker.node: marker.exit_code for marker in markers}
-    return nodes > 0 and set(range(nodes)) <= set(ends) and not any(ends.values())
+    found = tuple(markers)
+    there = {marker.node for marker in found}
+    return nodes > 0 and there.issuperset(range(nodes)) and not any(marker.exit_code for marker in found)
 
 
 def contradiction(platform: str) -> str:

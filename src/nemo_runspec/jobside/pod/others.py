@@ -96,7 +96,7 @@ class Others:
     def _or_before(self, ended: Ended) -> Ended:
         """What this node ends with: as another one, or as the one that had failed before that."""
         first = self._pod.gates.first_failure()
-        if ended.blames is None or first is None or first.get("node") in (None, ended.blames):
+        if ended.blames is None or first is None or first.get("node") in (None, ended.blames, self._pod.index):
             return ended
         return self._follow(int(first["node"]), int(first["exit_code"]))
 

@@ -13,12 +13,14 @@ SRC = REPOSITORY / "src"
 CONTRACT = {
     ("nemo_runspec/backends/provider.py", "id"),
     ("nemo_runspec/records/record.py", "id"),
-    ("nemo_runspec/records/record.py", "job_dir"),
 }
 """What every handle has, and where the one place is that reads it."""
 
 EARLIER = "nemo_runspec/records/earlier.py"
 """Knows what handles of earlier releases held."""
+
+SHARED = {"attempt", "nodes", "job_dir", "here", "doubt"}
+"""What the handles of all clouds hold besides: `PodHandle` reads it."""
 
 WRITTEN = {"id"}
 """What others may write: a job that was found by its name gets its id."""
@@ -71,6 +73,18 @@ def test_nobody_but_its_backend_reads_a_handle():
     trees = {path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in outside()}
     assert {(name, key) for name, tree in trees.items() for key in keys_read(tree)} == CONTRACT
     assert {(name, key) for name, tree in trees.items() for key in keys_written(tree) if key not in WRITTEN} == set()
+
+
+def test_what_all_clouds_handles_hold_is_read_in_one_place():
+    backends = SRC / "nemo_runspec" / "backends"
+    trees = {
+        path: ast.parse(path.read_text(encoding="utf-8"))
+        for room in ("cloud", "lepton", "dgxcloud")
+        for path in (backends / room).rglob("*.py")
+    }
+    assert {(path.name, key) for path, tree in trees.items() for key in keys_read(tree) if key in SHARED} == set()
+    skeleton = [tree for path, tree in trees.items() if path.is_relative_to(backends / "cloud")]
+    assert {key for tree in skeleton for key in keys_read(tree)} == set()
 
 
 def test_reading_and_writing_one_is_seen():

@@ -12,6 +12,7 @@ from labs.runai.server import RunaiLab
 from runai_workloads import api_of, handle, workload
 
 from nemo_runspec.backends.dgxcloud.status import Workloads
+from nemo_runspec.backends.provider import JobRef
 from nemo_runspec.transport.web import Malformed
 
 
@@ -73,7 +74,7 @@ def test_a_workload_that_was_deleted_is_lost_at_once(runai_lab):
     """That is no absence: run:ai says so itself."""
     [known] = running(runai_lab, 1)
     runai_lab.jobs[0].deleted = 1.0
-    [seen] = Workloads(api_of(runai_lab)).statuses([known])
+    [seen] = Workloads(api_of(runai_lab)).statuses([JobRef(known)])
     assert (seen.state, seen.absent) == ("lost", False)
 
 

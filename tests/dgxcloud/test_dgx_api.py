@@ -16,7 +16,7 @@ from nemo_runspec.backends.dgxcloud import api as api_module
 from nemo_runspec.backends.dgxcloud.api import connect
 from nemo_runspec.backends.dgxcloud.client import DgxCloudProvider
 from nemo_runspec.backends.dgxcloud.prepare import secret_facts
-from nemo_runspec.backends.dgxcloud.resubmit import resubmit
+from nemo_runspec.backends.dgxcloud.resubmit import next_attempt, resubmit
 from nemo_runspec.backends.dgxcloud.status import Workloads
 from nemo_runspec.backends.dgxcloud.submit import submit
 from nemo_runspec.backends.dgxcloud.token import Token
@@ -152,7 +152,7 @@ def test_jobs_that_are_not_there(runai_lab: RunaiLab, others: int):
     finished = workload(runai_lab, "finished", "Completed", deleted=1.0)
     asked = [never, handle(runai_lab, "deleted", id=deleted.id), handle(runai_lab, "finished", id=finished.id)]
     api = api_of(runai_lab)
-    found = [Workloads(api).statuses([*more, each])[-1] for each in asked]
+    found = [Workloads(api).statuses([*more, JobRef(each)])[-1] for each in asked]
     assert [each.state for each in found] == ["failed", "lost", "succeeded"]
     assert [each.gone for each in found] == [True, False, False]
     stopped = Workloads(api).statuses([*more, JobRef(asked[1], "me")])[-1]
@@ -223,7 +223,7 @@ def test_a_job_is_tried_again_elsewhere_under_another_name(runai_lab: RunaiLab, 
     (tmp_path / "job.json").write_text(json.dumps(first))
     api, job = api_of(runai_lab), handle(runai_lab)
     job = submit(api, job, first)
-    second = resubmit(api, job, ["gpu-node-1"], tmp_path)
+    second = resubmit(api, next_attempt(job, 1), ["gpu-node-1"], tmp_path)
     assert (second["name"], second["workload"], second["attempt"]) == ("job-1", "job-1-r1", 1)
     made = runai_lab.workload("job-1-r1")
     assert second["id"] == made.id != job["id"]

@@ -70,7 +70,7 @@ def api_of(job: dict[str, object]) -> RunaiApi:
 
 def looked(lab: RunaiLab, job: dict[str, object]) -> None:
     provider = DgxCloudProvider()
-    for handles in ([job], [job] * 4, [{**job, "id": ""}], [JobRef(job, "me")]):
+    for handles in ([JobRef(job)], [JobRef(job)] * 4, [JobRef({**job, "id": ""})], [JobRef(job, "me")]):
         for seen in provider.status(handles):
             check(seen)
             provider.collect([job], [seen])

@@ -50,9 +50,21 @@ def test_a_record_of_the_first_version_has_defaults():
     assert from_json(OLD.replace('"schema": 1', '"schema": 1, "later": [1]')) == found
 
 
+def test_a_record_without_its_directory_has_it_from_its_handle():
+    """As this schema was first written; a plug-in's handle may hold anything by that name, and by any other."""
+    made = record("job", handle={"name": "job", "job_dir": "/there/jobs/job"}, job_dir="")
+    old = {key: value for key, value in to_dict(made).items() if key != "job_dir"}
+    assert from_json(json.dumps(old)).job_dir == "/there/jobs/job"
+    for strange in ({"name": ["a"], "job_dir": 5}, {"root": "/there"}, {}):
+        found = from_json(json.dumps({**old, "handle": strange}))
+        assert (found.job_dir, dict(found.handle)) == ("", strange)
+    assert from_json(to_json(record("job", job_dir="/here", handle={"name": {"is": 1}}))).job_dir == "/here"
+
+
 @pytest.mark.parametrize(
     "values",
     [
+        {"job_dir": None}, {"job_dir": 5},
         {"exit_code": "3"}, {"exit_code": True}, {"elapsed": "x"}, {"states": ()}, {"argv": ["a"]}, {"argv": (b"a",)},
         {"outputs": {"a": 1}}, {"elapsed": math.nan}, {"group": 3}, {"metrics": {"a": "1"}}, {"process": (1, "", "")},
     ],

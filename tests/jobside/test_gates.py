@@ -13,6 +13,7 @@ import pytest
 from waiting import until
 
 from nemo_runspec.jobside.gates import Failure, Gates
+from nemo_runspec.script.markers import NodeMarker, decisive
 
 LONG = 120
 
@@ -104,11 +105,32 @@ def test_a_failure_that_is_not_whole_is_not_heeded_yet(tmp_path: Path, text: str
     assert gates(tmp_path, 0).first_failure() is None
 
 
-def test_of_several_failures_all_see_the_same(tmp_path: Path):
-    for task in (2, 1):
-        gates(tmp_path, task, 3).fail(task, f"node {task}", task)
-    seen = [gates(tmp_path, task, 3).first_failure() for task in range(3)]
-    assert seen == [{"exit_code": 1, "reason": "node 1", "node": 1}] * 3
+def test_of_several_failures_all_see_the_one_that_was_first(tmp_path: Path):
+    """By time, as what they have written down is read later; node 10 does not come before node 2 by its name."""
+    for task, ended in ((10, 100.2), (2, 100.0), (1, 100.4)):
+        gates(tmp_path, task, 11).fail(task, f"node {task}", task, ended)
+    first = {"exit_code": 2, "reason": "node 2", "node": 2, "ended": 100.0}
+    assert [gates(tmp_path, task, 11).first_failure() for task in range(11)] == [first] * 11
+    failed = failure_of(gates(tmp_path, 0, 11))
+    assert (failed.reason, failed.exit_code, failed.blames) == ("node 2", 2, 2)
+    markers = [NodeMarker(10, 10, ended=100.2), NodeMarker(2, 2, ended=100.0), NodeMarker(1, 1, ended=100.4)]
+    told = decisive(markers)
+    assert told is not None and told.node == failed.blames
+
+
+def test_failures_of_one_moment_are_told_apart_by_their_nodes_numbers(tmp_path: Path):
+    for task in (10, 9):
+        gates(tmp_path, task, 11).fail(task, f"node {task}", task, 100.0)
+    assert failure_of(gates(tmp_path, 0, 11)).blames == 9
+
+
+def test_failures_that_do_not_say_when_come_last_by_their_numbers(tmp_path: Path):
+    """As supervisors wrote them that know no time."""
+    for node in (10, 2):
+        (tmp_path / f"failed.{node}").write_text(f'{{"exit_code": {node}, "reason": "node {node}", "node": {node}}}\n')
+    assert failure_of(gates(tmp_path, 0, 11)).blames == 2
+    gates(tmp_path, 5, 11).fail(5, "node 5", 5)
+    assert failure_of(gates(tmp_path, 0, 11)).blames == 5
 
 
 def test_a_folder_that_vanishes_is_said(tmp_path: Path):

@@ -40,8 +40,8 @@ def job(lepton_lab, tmp_path):
 
 def test_another_attempt_is_the_same_job_elsewhere(lepton_lab, provider, job):
     handle, folder = job
-    second = provider.resubmit(handle, ["node-ip-h100-node-1", "h100-node-3"], folder)
-    third = provider.resubmit(second, [], folder)
+    second = provider.resubmit(provider.next_attempt(handle, 1), ["node-ip-h100-node-1", "h100-node-3"], folder)
+    third = provider.resubmit(provider.next_attempt(second, 2), [], folder)
     first_job, second_job, third_job = lepton_lab.jobs
     assert [second["id"], third["id"]] == [second_job.id, third_job.id]
     assert (second["attempt"], third["attempt"]) == (1, 2)
@@ -59,7 +59,7 @@ def test_another_attempt_is_the_same_job_elsewhere(lepton_lab, provider, job):
 def test_another_attempt_is_made_once(lepton_lab, provider, job, kind):
     handle, folder = job
     lepton_lab.fault("POST /jobs", kind)
-    second = provider.resubmit(handle, [], folder)
+    second = provider.resubmit(provider.next_attempt(handle, 1), [], folder)
     assert [each.id for each in lepton_lab.jobs] == [handle["id"], second["id"]]
 
 
@@ -71,10 +71,10 @@ def test_another_attempt_that_somebody_else_may_have_sent_is_made_once(
     soon as both are seen."""
     monkeypatch.setattr(submit, "_DOUBTS", (0.0, 0.0, 0.0))
     handle, folder = job
-    second = provider.resubmit(handle, [], folder)
+    second = provider.resubmit(provider.next_attempt(handle, 1), [], folder)
     time.sleep(0.01)  # Lepton tells milliseconds, in one of which both may have been made
     lepton_lab.fault("GET /jobs", "emptied", times=lists)
-    found = provider.resubmit(handle, [], folder, resumed=True)
+    found = provider.resubmit(provider.next_attempt(handle, 1), [], folder, resumed=True)
     assert found["id"] == second["id"]
     ours = lepton_lab.jobs[1:]
     assert len(ours) == made
@@ -83,13 +83,13 @@ def test_another_attempt_that_somebody_else_may_have_sent_is_made_once(
 
 def test_too_few_nodes_are_left(lepton_lab, provider, job):
     handle, folder = job
-    provider.resubmit(handle, [f"h100-node-{number}" for number in range(3)], folder)
+    provider.resubmit(provider.next_attempt(handle, 1), [f"h100-node-{number}" for number in range(3)], folder)
     assert "allowed_nodes_in_node_group" not in lepton_lab.jobs[-1].body["spec"]["affinity"]
 
 
 def test_what_was_sent_is_gone(provider, job, tmp_path_factory):
     with pytest.raises(UserError, match="what was sent to Lepton is not kept"):
-        provider.resubmit(job[0], [], tmp_path_factory.mktemp("empty"))
+        provider.resubmit(provider.next_attempt(job[0], 1), [], tmp_path_factory.mktemp("empty"))
 
 
 def test_what_is_forgotten_is_said(lepton_lab, provider):

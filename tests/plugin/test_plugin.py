@@ -96,6 +96,15 @@ def test_its_listings_are_commands(bench: Bench):
     assert bench.nemotron("spool", "jobs", "--json").succeeds().json == [{"job": name, "nodes": 2}]
 
 
+def test_its_jobs_are_shown_with_their_directory(bench: Bench):
+    """Which its handle calls otherwise than those of other backends do."""
+    name = bench.detached("print(1)")
+    assert bench.wait(name) == 0
+    shown = bench.nemotron("jobs", "show", name).succeeds().out
+    assert re.search(rf"job id +{name} on .* in /\S+/{name}$", shown, re.MULTILINE), shown
+    assert bench.show(name)["job_dir"].endswith(f"/{name}")
+
+
 def test_the_doctor_looks_at_it(bench: Bench):
     assert "can be written" in bench.nemotron("doctor", "target").succeeds().out
 

@@ -63,19 +63,17 @@ class Platform:
     def replicas(self, handle: Handle) -> list[Replica]:
         return self.replicas_are
 
-    def next_attempt(self, handle: Handle) -> Handle:
-        fresh = {key: value for key, value in handle.items() if key != "id"}
-        return {**fresh, "attempt": int(handle["attempt"]) + 1}
+    def next_attempt(self, handle: Handle, number: int) -> Handle:
+        return {**{key: value for key, value in handle.items() if key != "id"}, "attempt": number}
 
     def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
         if self.trouble:
             raise self.trouble
-        new = self.next_attempt(handle)
-        if new["attempt"] not in self.there:
+        if handle["attempt"] not in self.there:
             self.avoided.append(list(avoid))
-            self.there[new["attempt"]] = f"j-{len(self.avoided)}"
+            self.there[handle["attempt"]] = f"j-{len(self.avoided)}"
             self.during_again()
-        return {**new, "id": self.there[new["attempt"]]}
+        return {**handle, "id": self.there[handle["attempt"]]}
 
     def read_log(
         self, handle: Handle, offsets: Mapping[str, int], limit: int, *, platform: bool = False

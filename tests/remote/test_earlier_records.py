@@ -38,6 +38,11 @@ def test_a_record_is_read_and_what_is_written_of_it_is_read_too(file):
     assert from_json(to_json(record)) == record
 
 
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_its_directory_is_a_field_of_its_own(file):
+    assert from_json(file.read_text()).job_dir == json.loads(file.read_text())["handle"].get("job_dir", "")
+
+
 def test_its_plan_is_read(case):
     for file in case.glob("jobs/*/plan.json"):
         assert load_plan(file).name == file.parent.name

@@ -144,7 +144,7 @@ class Backend:
             supervisor (`INDEX`, and `place(pod)`; Python 3.6, with nothing but `jobside` beyond the standard library).
         inline_total: characters that a job's description has for its files, on platforms of pods.
         ships_repository: without a `packager`, a job gets the git repository that it is started from.
-        listings: `module:name` of its `remote.listing.Listings`: what `nemotron NAME …` lists of the platform.
+        listings: `module:name` of its `backends.listing.Listings`: what `nemotron NAME …` lists of the platform.
         summary: a line on those lists, for the help.
         no_shell: what to do instead, where nobody can be let into a running job from here.
         handle_place: keys of a job's handle that tell a person where the job is; the first that has a value is shown.
@@ -190,9 +190,9 @@ class Backend:
         identity: NodeIdentity | None = _load(self.node_identity) if self.node_identity else None
         return identity
 
-    def load_listings(self) -> Listings | None:
+    def load_listings(self) -> Listings[Any] | None:
         """What can be listed of the platform, None for nothing."""
-        listings: Listings | None = _load(self.listings) if self.listings else None
+        listings: Listings[Any] | None = _load(self.listings) if self.listings else None
         return listings
 
     def load_setup(self) -> Setup | None:

@@ -137,16 +137,21 @@ class Resubmits(Diagnoses):
     """A platform on which nemotron itself starts a failed job once more."""
 
     @abstractmethod
-    def next_attempt(self, handle: Handle) -> Handle:
-        """How the attempt after this one is found as long as its id is not known. No network."""
+    def next_attempt(self, handle: Handle, number: int) -> Handle:
+        """How the attempt after this one is found as long as its id is not known. No network.
+
+        Args:
+            number: which one that is, from 0; the record counts them.
+        """
 
     @abstractmethod
     def resubmit(self, handle: Handle, avoid: Sequence[str], folder: Path, *, resumed: bool = False) -> Handle:
-        """Submits a failed job once more, exactly as before; the new handle, as `next_attempt` with its id.
+        """Submits a failed job once more, exactly as before; the handle with its id.
 
         A second call finds what the first one has submitted.
 
         Args:
+            handle: as `next_attempt` has made it.
             avoid: nodes it is not to run on. `folder`: the job's on this machine, with the texts that were sent.
             resumed: another process has begun to, so it may have been sent.
         """
@@ -166,6 +171,10 @@ class JobArray(ABC):
     @abstractmethod
     def handles(self) -> Sequence[Handle]:
         """How each job is found, in their order."""
+
+    @abstractmethod
+    def job_dirs(self) -> Sequence[str]:
+        """Each job's directory where it runs, in their order."""
 
     @abstractmethod
     def texts(self, task: int) -> Mapping[str, str]:

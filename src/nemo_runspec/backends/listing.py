@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 Row = dict[str, Any]
 
+Api = TypeVar("Api")
+"""How a backend's lists ask its platform."""
+
 
 @dataclass(frozen=True, slots=True)
-class ListingRequest:
+class ListingRequest(Generic[Api]):
     """What a list is made from.
 
     Args:
@@ -19,14 +22,14 @@ class ListingRequest:
         within: the part of the platform that was named by the list's own option, '' for none.
     """
 
-    api: Any
+    api: Api
     env: Mapping[str, Any]
     argument: str = ""
     within: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Generic[Api]):
     """One list.
 
     Args:
@@ -40,14 +43,14 @@ class Listing:
     name: str
     help: str
     columns: Mapping[str, str]
-    rows: Callable[[ListingRequest], Iterable[Row]]
+    rows: Callable[[ListingRequest[Api]], Iterable[Row]]
     argument: str = ""
     argument_help: str = ""
     within: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Listings:
+class Listings(Generic[Api]):
     """All lists of a backend, in the order of its help.
 
     Args:
@@ -56,6 +59,6 @@ class Listings:
         needs_profile: the platform cannot be found without a profile.
     """
 
-    connect: Callable[[Mapping[str, Any], str | None, str | None], Any]
-    lists: tuple[Listing, ...]
+    connect: Callable[[Mapping[str, Any], str | None, str | None], Api]
+    lists: tuple[Listing[Api], ...]
     needs_profile: bool = False

@@ -26,8 +26,8 @@ Cursors = Mapping[str, Json]
 Handle = Mapping[str, Any]
 """How a backend finds a job again, from any process and days later: plain JSON, kept in the job's record, no secret.
 
-The backend's own JSON. Whatever knows no backend asks the record (`JobRecord.id`, `job_dir`) or the provider; it writes
-the `id` of a job that was found by its name, and shows what is named in the backend's `handle_place`.
+The backend's own JSON, whatever its keys are called. Whatever knows no backend asks the record (`JobRecord.id`) or the
+provider; it writes the `id` of a job that was found by its name, and shows what the backend names in `handle_place`.
 """
 
 

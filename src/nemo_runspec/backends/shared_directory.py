@@ -21,7 +21,7 @@ from nemo_runspec.records.inputs_read import inputs_read
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.regular import open_regular
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
+from nemo_runspec.script.markers import decisive, marked_end, read_markers
 from nemo_runspec.script.quoting import exports
 from nemo_runspec.script.wandb_run import run_in
 from nemo_runspec.submission.bundle import write_bundle
@@ -57,20 +57,18 @@ def ended(root: Path, nodes: int, *, stopped: bool) -> JobStatus | None:
         stopped: somebody has asked it to stop.
     """
     markers = read_markers(Path(JobLayout(str(root)).status))
-    end = decisive(markers)
-    if end is None or len({marker.node for marker in markers}) < nodes:
+    last, end = decisive(markers), marked_end(markers, nodes)
+    if last is None or len({marker.node for marker in markers}) < nodes:
         return None
     seen = JobStatus(
         "succeeded" if end.exit_code == 0 else "failed",
-        cause(end),
+        end.cause,
         exit_code=end.exit_code,
         signal=end.signal,
         started=min(marker.started for marker in markers),
         ended=max(marker.ended for marker in markers),
     )
-    if end.exit_code == 0 and not command_ran(markers, nodes):
-        return replace(seen, state="failed", reason="the job script ended before its command ran", exit_code=1)
-    return replace(seen, state="cancelled") if stopped and end.received else seen
+    return replace(seen, state="cancelled") if stopped and last.received else seen
 
 
 def log_chunks(root: Path, cursors: Cursors, limit: int) -> Iterator[LogChunk]:

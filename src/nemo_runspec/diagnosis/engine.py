@@ -32,7 +32,7 @@ from nemo_runspec.diagnosis.patterns import Level
 from nemo_runspec.diagnosis.symptoms import Symptom, stack_of
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import is_over
-from nemo_runspec.script.markers import NodeMarker, cause
+from nemo_runspec.script.markers import NodeMarker, cause, contradiction, contradicts
 
 _TOLD_TO_STOP = frozenset({129, 130, 137, 143})
 
@@ -111,10 +111,10 @@ def _platform(case: Case) -> Diagnosis | None:
 
 def _contradiction(case: Case) -> Diagnosis | None:
     """The platform calls it a failure, and every node's own last word is that all went well."""
-    markers, name = case.markers, case.platform.name
-    if case.state != "failed" or not 0 < case.nodes <= len(markers) or any(each.exit_code for each in markers):
+    name = case.platform.name
+    if case.state != "failed" or not contradicts(case.markers, case.nodes):
         return None
-    what = f"{name} says that it failed, but its program ended with exit code 0 by its own last word; nothing says why"
+    what = f"{contradiction(name)}; nothing says why"
     told = ": ".join(filter(None, (case.analysis.kind, case.analysis.suggestion)))
     evidence = f"{name}: {told}" if told else "nemotron-end: exit_code=0 of every node"
     return Diagnosis("", what, evidence, remedy_of(case.platform, "contradiction"))

@@ -89,16 +89,16 @@ def finish(node: "NodeRun", ended: Ended) -> int:
 
 def _tell(node: "NodeRun", ended: Ended) -> None:
     """Says how the node has ended: in the log, to the others, in its record."""
-    code, reason = ended.exit_code, ended.reason or _reason(node, ended)
+    code, reason, when = ended.exit_code, ended.reason or _reason(node, ended), time.time()
     if reason:
         say("%s (exit code %d)" % (reason, code))
     if code and not ended.follows:
         failed = " (rank %d)" % ended.rank if ended.rank is not None else ""
         blamed = node.job.node if ended.blames is None else ended.blames
-        node.gates.fail(code, reason or "node %d failed%s" % (node.job.node, failed), blamed)
+        node.gates.fail(code, reason or "node %d failed%s" % (node.job.node, failed), blamed, when)
         if ended.code in _REPEATED:
             node.gates.folder.note(LASTING, ended.code)
-    _write(node, ended, reason)
+    _write(node, ended, reason, when)
 
 
 def _reason(node: "NodeRun", ended: Ended) -> str:
@@ -110,7 +110,7 @@ def _reason(node: "NodeRun", ended: Ended) -> str:
     return "node %d failed before its command started" % node.job.node
 
 
-def _write(node: "NodeRun", ended: Ended, reason: str) -> None:
+def _write(node: "NodeRun", ended: Ended, reason: str, when: float) -> None:
     told = node.gates.told()
     record = {
         "node": node.job.node,
@@ -127,7 +127,7 @@ def _write(node: "NodeRun", ended: Ended, reason: str) -> None:
         "reason_code": ended.code,
         "blames": ended.blames,
         "started": node.started,
-        "ended": time.time(),
+        "ended": when,
     }
     record.update(node.given())
     try:

@@ -6,7 +6,7 @@ from nemo_runspec.jobside.records import Folder
 
 MYPY = False
 if MYPY:
-    from typing import Callable, Optional
+    from typing import Callable, Optional, Tuple
 
     from nemo_runspec.jobside.records import Record
 
@@ -88,19 +88,19 @@ class Gates:
             raise Failure(str(found.get("reason", "")), int(found.get("exit_code", 1)), blames=found.get("node"))
 
     def first_failure(self) -> "Optional[Record]":
-        """What a task has left that has failed; the first in order of their names."""
-        for name in sorted(self.folder.names()):
-            word, _, number = name.partition(".")
-            if word == "failed" and number.isdigit():
-                found = self.folder.read(name)
-                if found:
-                    return found
-        return None
+        """What the task has left that failed first, by time, as `decisive` in script/markers.py has it."""
+        found = [self.folder.read(name) for name in sorted(self.folder.names(), key=_number) if _number(name) >= 0]
+        return min(filter(None, found), key=_order, default=None)
 
-    def fail(self, exit_code: int, reason: str, node: int) -> None:
-        """Tells the others that this task has failed."""
+    def fail(self, exit_code: int, reason: str, node: int, ended: "Optional[float]" = None) -> None:
+        """Tells the others that this task has failed.
+
+        Args:
+            node: whose failure it is. `ended`: when it was, seconds since 1970, None for now.
+        """
         try:
-            failed = {"exit_code": exit_code, "reason": reason, "node": node}
+            when = time.time() if ended is None else ended
+            failed = {"exit_code": exit_code, "reason": reason, "node": node, "ended": when}
             self.folder.write("failed.%d" % self.task, failed, self.folder.file(self.room))
         except OSError:
             return  # they find out by the job's end
@@ -113,3 +113,14 @@ class Gates:
             if not text:
                 return found
             found.append(text)
+
+
+def _number(name: str) -> int:
+    """The task whose failure a file tells of, -1 for any other file."""
+    word, _, number = name.partition(".")
+    return int(number) if word == "failed" and number.isdigit() else -1
+
+
+def _order(failed: "Record") -> "Tuple[float, int]":
+    """One that does not say when it was, as supervisors once wrote it, comes after all that do."""
+    return float(failed.get("ended", "inf")), int(failed.get("node", 0))

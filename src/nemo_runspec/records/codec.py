@@ -17,6 +17,7 @@ from nemo_runspec.typed_json import plain, read_any
 _NONE = type(None)
 _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "recipe", "executor", "mode", "cwd", "user", "host", "cause", "note", "on_end"), (str,)),
+    "job_dir": (str,),
     **dict.fromkeys(("config", "profile", "commit", "group", "container", "retry_of"), (str, _NONE)),
     **dict.fromkeys(("exit_code", "signal"), (int, _NONE)),
     **dict.fromkeys(("outputs", "inputs", "package", "metrics", "handle", "diagnosis", "wandb", "image"), (dict,)),
@@ -31,11 +32,6 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "schema": (int,),
 }
 """What a record's fields may be, so that whoever shows them need not ask."""
-
-_INSIDE: Mapping[str, Mapping[str, tuple[type, ...]]] = {
-    "handle": dict.fromkeys(("name", "job_dir"), (str,)),
-}
-"""The same of what stands in its tables, where somebody counts with it or asks a platform by it."""
 
 TYPED: Mapping[str, Any] = {
     "attempt": Attempt | None,
@@ -95,7 +91,8 @@ def from_json(text: str) -> JobRecord:
         if name not in data:
             raise ValueError(f"it lacks '{name}'")
     try:
-        record = _record(data if data["schema"] == RECORD_SCHEMA else _translated(data))
+        is_whole = data["schema"] == RECORD_SCHEMA and "job_dir" in data
+        record = _record(data if is_whole else _translated(data))
     except (TypeError, AttributeError, KeyError, OverflowError):
         raise ValueError(_DAMAGED) from None
     _check(record)
@@ -166,7 +163,7 @@ def _check(record: JobRecord) -> None:
         value = getattr(record, name)
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise ValueError(f"its {name} cannot be {value!r}")
-    _check_inside(record)
+    _check_processes(record)
     if not all(type(value) in (int, float) for value in record.metrics.values()):
         raise ValueError("its metrics hold something else than numbers")
     texts = (
@@ -183,12 +180,7 @@ def _check(record: JobRecord) -> None:
         raise ValueError("it holds something else where a text should be")
 
 
-def _check_inside(record: JobRecord) -> None:
-    for table, known in _INSIDE.items():
-        for name, kinds in known.items():
-            value = getattr(record, table).get(name)
-            if name in getattr(record, table) and (not isinstance(value, kinds) or isinstance(value, bool)):
-                raise ValueError(f"its {table} hold {value!r} as {name}")
+def _check_processes(record: JobRecord) -> None:
     for process in (record.launcher, record.process):
         if process and [type(getattr(process, key)) for key in _FIELDS[Launcher]] != [int, str, str]:
             raise ValueError("it names a process that is none")

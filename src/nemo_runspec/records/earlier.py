@@ -1,7 +1,7 @@
 """Records of earlier releases, translated as they are read; nothing else knows what those looked like.
 
 Until schema 2 what is now `attempt`, `deadlines`, `cancellation`, `relations`, `sent` and `staged` of a record stood in
-its handle, and Slurm's word for a state was the fact `slurm_state`.
+its handle, and Slurm's word for a state was the fact `slurm_state`. A job's directory stood in handles even later.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ def as_now(data: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises:
         TypeError, KeyError, AttributeError: a part of it is not what it should be.
     """
+    handle = data.get("handle")
     if data["schema"] > 1:
-        return data
-    if not data.get("handle"):
+        return {"job_dir": _directory(handle), **data}
+    if not handle:
         return {**data, "schema": 2}
-    handle, beside = beside_handle(data["handle"])
+    handle, beside = beside_handle(handle)
     return {**data, "handle": handle, "facts": _facts(data.get("facts")), **beside, "schema": 2}
 
 
@@ -34,8 +35,15 @@ def beside_handle(stored: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
         "sent": handle.pop("sent", None),
         "staged": bool(handle.pop("staged", False)),
         "relations": _relations(handle),
+        "job_dir": _directory(handle),
     }
     return handle, beside
+
+
+def _directory(handle: object) -> str:
+    """A backend of somebody else's may have called it something else, and then nobody but it knows."""
+    found = handle.get("job_dir") if isinstance(handle, Mapping) else None
+    return found if isinstance(found, str) else ""
 
 
 def _facts(facts: Mapping[str, Any] | None) -> dict[str, Any]:

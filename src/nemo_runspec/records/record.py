@@ -82,8 +82,9 @@ class JobRecord:
             behind as `uncommitted` and `untracked`.
         retry_of: the job this one repeats.
         metrics: the last value of each, written when the job has ended.
-        handle: of a job that runs elsewhere, how its backend finds it there (`remote.provider.Handle`); the backend's
-            own, but for its `id`, `name` and `job_dir`.
+        handle: of a job that runs elsewhere, how its backend finds it there (`backends.provider.Handle`); the backend's
+            own, but for its `id`.
+        job_dir: its directory where it runs, as its plan has it; '' for a job of this machine.
         attempt: None for a job that nemotron does not submit again. `deadlines`: None for one that may wait for ever.
         cancellation: None as long as nobody wants it to stop.
         sent: when the request that makes it was sent, seconds since 1970, as long as its answer is not known: the job
@@ -124,6 +125,7 @@ class JobRecord:
     retry_of: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     handle: Mapping[str, Any] = field(default_factory=dict)
+    job_dir: str = ""
     facts: JobFacts = field(default_factory=JobFacts)
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -164,11 +166,6 @@ class JobRecord:
     def id(self) -> str:
         """What its platform calls it, '' where that is not known."""
         return str(self.handle.get("id") or "")
-
-    @property
-    def job_dir(self) -> str:
-        """Its directory where it runs, '' for a job of this machine."""
-        return str(self.handle.get("job_dir") or "")
 
     @property
     def submitted(self) -> bool:

@@ -81,24 +81,24 @@ def _absent(record: JobRecord, reason: str) -> JobRecord:
 def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord:
     from nemo_runspec.records.cancel_request import read_request
     from nemo_runspec.script.image_made import image_in
-    from nemo_runspec.script.markers import cause
+    from nemo_runspec.script.markers import marked_end
     from nemo_runspec.script.wandb_run import run_in
 
-    why = cause(marker)
+    end = marked_end([marker])
     elapsed = marker.ended - marker.started
     began = record.running_since
     # By the clock of the record: the job's own may be another machine's.
     ended = began.timestamp() + max(0.0, elapsed) if began and math.isfinite(elapsed) else marker.ended
     known = dataclasses.replace(
         record,
-        exit_code=marker.exit_code,
-        signal=marker.signal,
-        cause=why,
+        exit_code=end.exit_code,
+        signal=end.signal,
+        cause=end.cause,
         elapsed=elapsed if math.isfinite(elapsed) else None,
         wandb={**record.wandb, **run_in(folder)},
         image=image_in(folder),
     )
-    reason = "; ".join(filter(None, (why, "nemotron itself was killed before the job's end")))
+    reason = "; ".join(filter(None, (end.cause, "nemotron itself was killed before the job's end")))
     request = read_request(folder) if marker.received else None
     if request is not None:
         return _with(dataclasses.replace(known, cause=f"cancelled by {request.by}"), "cancelled", "")
@@ -106,7 +106,7 @@ def _as_marked(record: JobRecord, marker: NodeMarker, folder: Path) -> JobRecord
         return _with(
             known, "lost", f"nemotron itself was killed, and the job was stopped with it (SIG{marker.received})"
         )
-    return _with(known, "succeeded" if marker.exit_code == 0 else "failed", reason, moment(ended))
+    return _with(known, "succeeded" if end.exit_code == 0 else "failed", reason, moment(ended))
 
 
 def complete(record: JobRecord, seen: JobRecord, folder: Path) -> tuple[JobRecord, bool]:

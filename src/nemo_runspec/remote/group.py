@@ -71,10 +71,10 @@ class RemoteGroup:
 
     def record_jobs(self) -> None:
         """Writes all of them down, each with all that a retry needs."""
-        handles = self.group.handles()
+        handles, folders = self.group.handles(), self.group.job_dirs()
         relate(self.store, self.submissions[0].needs, [each.plan.name for each in self.submissions])
-        self._record(0, handles[0])
-        self.records = at_once(lambda task: self._record(task, handles[task]), range(len(handles)))
+        self._record(0, handles[0], folders[0])
+        self.records = at_once(lambda task: self._record(task, handles[task], folders[task]), range(len(handles)))
 
     def submit(self) -> list[JobRecord]:
         """Sends the recorded jobs and submits them; the records with their ids there.
@@ -101,12 +101,12 @@ class RemoteGroup:
         self.records = at_once(lambda pair: _queued(self.store, *pair), pairs)
         return self.records
 
-    def _record(self, task: int, handle: Handle) -> JobRecord:
+    def _record(self, task: int, handle: Handle, job_dir: str) -> JobRecord:
         given = self.submissions[task]
         if self.store.exists(given.plan.name):
             return self.store.by_name(given.plan.name)
         files = {Path(name).name: text for name, text in self.group.texts(task).items()}
-        record = recorded(self.store, given, self.provider, handle, files)
+        record = recorded(self.store, given, self.provider, handle, files, job_dir)
         folder = self.store.folder(record.name)
         self._keep_bundle(Path(JobLayout(str(folder)).bundle))
         write_mounts(folder, self.parts.mounts)

@@ -108,7 +108,8 @@ class RemoteJob:
             self._refused(error)
             raise
         self._keep(prepared.rendering)
-        self.record = self.store.note(self.record, handle=changes(self.record.handle, prepared.handle))
+        known = changes(self.record.handle, prepared.handle)
+        self.record = self.store.note(self.record, handle=known, job_dir=prepared.plan.job_dir)
         return prepared
 
     def _on_its_way(self) -> None:

@@ -14,7 +14,12 @@ from nemo_runspec.typed_json import plain
 
 
 def recorded(
-    store: JobStore, given: Submission, provider: Provider, handle: Handle, files: Mapping[str, str]
+    store: JobStore,
+    given: Submission,
+    provider: Provider,
+    handle: Handle,
+    files: Mapping[str, str],
+    job_dir: str | None = None,
 ) -> JobRecord:
     """Writes a job down, with the jobs that it waits for.
 
@@ -22,6 +27,7 @@ def recorded(
 
     Args:
         handle: how it will be found. `files`: further files of the job, by name.
+        job_dir: its directory where it runs, None for its plan's.
 
     Raises:
         UserError: as `JobStore.create`.
@@ -37,6 +43,7 @@ def recorded(
         group=given.group,
         retry_of=given.retried.name if given.retried else None,
         handle={**handle, **({KEY: plain(errors)} if (errors := given.plan.recipe.errors) else {})},
+        job_dir=given.plan.job_dir if job_dir is None else job_dir,
         attempt=policy.attempt,
         deadlines=policy.deadlines,
         relations=Relations(needs=tuple(given.needs)),

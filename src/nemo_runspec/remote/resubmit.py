@@ -123,7 +123,8 @@ def _send(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | No
     if pending is None:
         return None
     try:
-        found = provider.resubmit(record.handle, pending.avoid, store.folder(record.name), resumed=pending.resumed)
+        next = _next(provider, record)
+        found = provider.resubmit(next, pending.avoid, store.folder(record.name), resumed=pending.resumed)
     except UserError as error:
         if error.transient:
             raise
@@ -140,7 +141,7 @@ def _taken_back(store: JobStore, provider: Resubmits, record: JobRecord) -> Foun
     attempt, pending = record.attempt, _pending(record)
     if attempt is None or pending is None:
         return None
-    handle = provider.next_attempt(record.handle)
+    handle = _next(provider, record)
     [seen] = look(provider, [replace(record, handle=handle, sent=pending.sent)])
     if not seen.gone:
         return _begun(store, provider, record, {**handle, "id": id_in(seen)})
@@ -162,7 +163,8 @@ def _begun(store: JobStore, provider: Resubmits, record: JobRecord, found: Handl
     assert before is not None and pending is not None, "it is begun because that is on record"
     tried, avoid = (*before.tried, pending.failed), pending.avoid or before.avoid
     attempt = replace(before, number=before.number + 1, tried=tried, avoid=avoid, pending=None)
-    left = {key: found.get(key) for key in record.handle if key not in provider.next_attempt(record.handle)}
+    next = _next(provider, record)
+    left = {key: found.get(key) for key in record.handle if key not in next}
     waits = JobFacts(id=handle_id(found), phase="queue", phase_since=time.time())
     known = {
         "handle": {**left, **changes(record.handle, found)},
@@ -218,6 +220,11 @@ def _pending(record: JobRecord) -> PendingAttempt | None:
 def _note_pending(store: JobStore, record: JobRecord, pending: PendingAttempt | None) -> JobRecord:
     """Writes down the attempt that is being submitted, None for that there is none any more."""
     return store.note(record, attempt=lambda now: now.attempt and replace(now.attempt, pending=pending))
+
+
+def _next(provider: Resubmits, record: JobRecord) -> Handle:
+    """How the attempt after this one is found; its number is the record's count, which the handle only repeats."""
+    return provider.next_attempt(record.handle, _number(record) + 1)
 
 
 def _number(record: JobRecord) -> int:

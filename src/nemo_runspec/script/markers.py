@@ -89,6 +89,19 @@ class NodeMarker:
             object.__setattr__(self, "reason_code", reason_code_in(self.reason))
 
 
+@dataclass(frozen=True, slots=True)
+class MarkedEnd:
+    """How a job ended by the word of its nodes alone. `exit_code`, `signal`, `cause`: as of the one that decides."""
+
+    exit_code: int
+    signal: int | None = None
+    cause: str = ""
+
+
+NOT_RUN = MarkedEnd(1, cause="the job script ended without running the command")
+"""Of a job that would be a success, if its command had run on all nodes: `exec` in a startup command, say."""
+
+
 def parse_marker(text: str) -> NodeMarker | None:
     """A marker's text read; None where it is not whole."""
     if text.startswith("{"):
@@ -175,6 +188,27 @@ def first_failure(ends: Iterable[NodeMarker]) -> NodeMarker | None:
     """The node's end that a failed job failed by; None where none has failed."""
     first = decisive(ends)
     return first if first is not None and first.exit_code else None
+
+
+def marked_end(markers: Iterable[NodeMarker], nodes: int = 1) -> MarkedEnd:
+    """How a job ended of which nothing else says that it failed: a node's failure is the job's, and so is `NOT_RUN`."""
+    found = tuple(markers)
+    first = first_failure(found)
+    if first is not None:
+        return MarkedEnd(first.exit_code, first.signal, cause(first))
+    return MarkedEnd(0) if command_ran(found, nodes) else NOT_RUN
+
+
+def contradicts(markers: Iterable[NodeMarker], nodes: int) -> bool:
+    """True where all nodes say that they ended well, which is no word about a job that its platform calls failed."""
+    found = tuple(markers)
+    there = {marker.node for marker in found}
+    return nodes > 0 and there.issuperset(range(nodes)) and not any(marker.exit_code for marker in found)
+
+
+def contradiction(platform: str) -> str:
+    """That, in words."""
+    return f"{platform} says that it failed, but its program ended with exit code 0 by its own last word"
 
 
 def reason_code_in(reason: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from nemo_runspec.records import JobRecord
 from nemo_runspec.records.record import code_and_why
 from nemo_runspec.records.unregistered import LATER, is_unregistered
-from nemo_runspec.script.markers import NodeMarker, cause, command_ran, signal_name
+from nemo_runspec.script.markers import NodeMarker, cause, marked_end, signal_name
 from nemo_runspec.source import display_path
 
 
@@ -43,10 +43,9 @@ def outcome_of(status: int, marker: NodeMarker | None, asked: StopRequest | None
     code = status if status >= 0 else 128 - status
     if known:
         return Outcome("failed", code or 1, -status if status < 0 else None, known)
-    if status == 0 and marker is not None and command_ran([marker]):
-        return Outcome("succeeded", 0)
     if status == 0:
-        return Outcome("failed", 1, cause="the job script ended without running the command")
+        end = marked_end([] if marker is None else [marker])
+        return Outcome("failed" if end.exit_code else "succeeded", end.exit_code, end.signal, end.cause)
     if marker is not None and marker.exit_code == code:
         return Outcome("failed", code, marker.signal, cause(marker))
     if status < 0:

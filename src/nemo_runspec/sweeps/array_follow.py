@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
@@ -152,7 +151,7 @@ def fetch_failed_logs(store: JobStore, records: Iterable[JobRecord]) -> None:
             mirror.fetch(last=True)
 
 
-def _fetched(store: JobStore, provider: Any, records: Sequence[JobRecord]) -> int:
+def _fetched(store: JobStore, provider: SubmitsArrays, records: Sequence[JobRecord]) -> int:
     """How many bytes have come."""
     files = [store.folder(record.name) / "metrics.jsonl" for record in records]
     sizes = [file.stat().st_size if file.exists() else 0 for file in files]

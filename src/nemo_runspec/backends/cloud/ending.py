@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.script.markers import NodeMarker, cause, decisive
+from nemo_runspec.script.markers import NodeMarker, cause, contradiction, contradicts, decisive
 from nemo_runspec.script.pod_marker import read_ends
 
 LATE = 120.0
@@ -94,12 +95,8 @@ def conclude(
     failed = explain(replace(status, exit_code=None))
     if failed.exit_code is not None:
         return failed
-    if missing_nodes(handle, lines.ends) == set():
-        return replace(
-            failed,
-            reason=status.reason or f"{platform} says that it failed, although its program ended with exit code 0",
-            exit_code=1,
-        )
+    if contradicts(lines.ends.values(), PodHandle(handle).nodes):
+        return replace(failed, reason=status.reason or contradiction(platform), exit_code=1)
     if lines.unread:
         return replace(failed, facts=replace(failed.facts, unread=lines.unread))
     return replace(unexplained(failed), exit_code=1)
@@ -107,7 +104,7 @@ def conclude(
 
 def missing_nodes(handle: Handle, ends: Mapping[int, NodeMarker]) -> set[int]:
     """The nodes of which no end is known."""
-    return set(range(int(handle.get("nodes") or 1))) - set(ends)
+    return set(range(PodHandle(handle).nodes)) - set(ends)
 
 
 def _as_the_node_says(status: JobStatus, end: NodeMarker) -> JobStatus:
@@ -122,5 +119,5 @@ def _as_the_node_says(status: JobStatus, end: NodeMarker) -> JobStatus:
 
 
 def _of_attempt(log: bytes, handle: Handle) -> dict[int, NodeMarker]:
-    attempt = int(handle.get("attempt") or 0)
+    attempt = PodHandle(handle).attempt
     return {node: end for node, end in read_ends(log).items() if end.attempt == attempt}

@@ -9,10 +9,11 @@ from typing import Generic, TypeVar
 from nemo_runspec.backends.capabilities import CloudProvider
 from nemo_runspec.backends.cloud.api import CloudApi
 from nemo_runspec.backends.cloud.events import event_log
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.pod.log_lines import without_markers
 from nemo_runspec.backends.cloud.status import JobDetail, with_id
-from nemo_runspec.backends.provider import Cursors, Event, Handle, LogChunk, Replica, Results
+from nemo_runspec.backends.provider import Cursors, Event, Handle, JobRef, LogChunk, Replica, Results, handle_id
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of, wandb_run_of
@@ -44,7 +45,7 @@ class PodPlatform(Generic[Api]):
     name: str
     connect: Callable[[Handle], Api]
     find_id: Callable[[Api, Handle], str]
-    poll: Callable[[Api, Sequence[Handle]], Sequence[JobStatus]]
+    poll: Callable[[Api, Sequence[JobRef]], Sequence[JobStatus]]
     stop: Callable[[Api, Handle], object]
     delete: Callable[[Api, Handle, str], str]
     new_chunks: Callable[[Api, Handle, Cursors, int], Sequence[LogChunk]]
@@ -52,7 +53,7 @@ class PodPlatform(Generic[Api]):
     replicas: Callable[[Api, str], Sequence[Replica]]
     events: Callable[[Api, str], Sequence[Event]]
     diagnose: Callable[[Api, Handle, JobStatus, bytes], Diagnosis | None]
-    next_attempt: Callable[[Handle], Handle]
+    next_attempt: Callable[[Handle, int], Handle]
     explained: frozenset[str] = frozenset({"failed"})
 
 
@@ -61,7 +62,7 @@ class PodObserver(CloudProvider, Generic[Api]):
 
     platform: PodPlatform[Api]
 
-    def status(self, handles: Sequence[Handle], *, places: bool = False) -> Sequence[JobStatus]:
+    def status(self, handles: Sequence[JobRef], *, places: bool = False) -> Sequence[JobStatus]:
         """As `Provider.status`. Nobody's place in a queue is told."""
         return self.platform.poll(self.platform.connect(handles[0]), handles) if handles else []
 
@@ -72,7 +73,7 @@ class PodObserver(CloudProvider, Generic[Api]):
             try:
                 self.platform.stop(self.platform.connect(handle), handle)
             except Refused as error:
-                refused[str(handle["name"])] = error
+                refused[PodHandle(handle).name] = error
         if refused:
             raise _joined(refused, len(handles))
 
@@ -89,13 +90,13 @@ class PodObserver(CloudProvider, Generic[Api]):
         deleted = self._by_id(handle, lambda api, id: self.platform.delete(api, handle, id))
         return [deleted] if deleted else []
 
-    def next_attempt(self, handle: Handle) -> Handle:
+    def next_attempt(self, handle: Handle, number: int) -> Handle:
         """As `CloudProvider.next_attempt`."""
-        return self.platform.next_attempt(handle)
+        return self.platform.next_attempt(handle, number)
 
     def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`; what the platform itself has written are its events."""
-        if not handle.get("id"):
+        if not handle_id(handle):
             return []
         if platform:
             return event_log(self.events(handle), cursors)
@@ -119,7 +120,7 @@ class PodObserver(CloudProvider, Generic[Api]):
     def _log_end(self, handle: Handle, status: JobStatus) -> bytes:
         """The nodes' last lines as they were just read; else asked for, as far as they can be read now."""
         known = status.detail.log if isinstance(status.detail, JobDetail) else None
-        if known is not None or not handle.get("id"):
+        if known is not None or not handle_id(handle):
             return known or b""
         api = self.platform.connect(handle)
         return OptionalRequests(self.platform.name, *api.webs).ask("log", self.platform.last_lines, api, handle) or b""

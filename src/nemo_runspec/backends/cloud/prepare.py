@@ -10,6 +10,7 @@ from typing import Any
 
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import KeepsFiles, KeptFiles
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.observe import Api, PodObserver
 from nemo_runspec.backends.cloud.render import PAYLOAD, render
 from nemo_runspec.backends.cloud.request import UPLOAD
@@ -44,7 +45,8 @@ class PodProvider(PodObserver[Api], KeepsFiles):
         from nemo_runspec.transport.connect import connect
         from nemo_runspec.transport.tree import HostFiles
 
-        return KeptFiles(HostFiles(connect()), str(handle["here"])) if handle.get("here") else kept_files(plan)
+        here = PodHandle(handle).here
+        return kept_files(plan) if here is None else KeptFiles(HostFiles(connect()), str(here))
 
     @abstractmethod
     def ask(self, submission: Submission, say: Say) -> Answers:

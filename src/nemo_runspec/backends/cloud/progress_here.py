@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.records.progress import ends_of
 from nemo_runspec.records.status import JobStatus
@@ -17,10 +18,10 @@ _BEGUN = "spare-0"
 
 def with_progress(status: JobStatus, handle: Handle) -> JobStatus:
     """A running job with the ends of its metrics, and since when it writes them by the clock of that file server."""
-    here = str(handle.get("here") or "")
-    if not here or status.state != "running":
+    here = PodHandle(handle).here
+    if here is None or status.state != "running":
         return status
-    layout = JobLayout(here)
+    layout = JobLayout(str(here))
     metrics = ends_of(Path(layout.metrics))
     if metrics is None:
         return status

@@ -8,6 +8,7 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.errors import UserError
 
@@ -20,13 +21,14 @@ def remove_directory(handle: Handle) -> None:
     Raises:
         UserError: this machine does not see it, or may not remove it. A job that was never submitted has left nothing.
     """
-    if handle.get("here"):
-        _remove(Path(str(handle["here"])))
-    elif handle.get("id"):
+    job = PodHandle(handle)
+    if job.here is not None:
+        _remove(job.here)
+    elif job.id:
         raise UserError(
-            f"{handle['name']}: its directory is on storage that this machine does not see",
-            where=str(handle["job_dir"]),
-            remedy=f"nemotron jobs rm --force {handle['name']} leaves it there; run_dir_here would let it be removed",
+            f"{job.name}: its directory is on storage that this machine does not see",
+            where=job.job_dir,
+            remedy=f"nemotron jobs rm --force {job.name} leaves it there; run_dir_here would let it be removed",
         )
 
 

@@ -5,20 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.pod.program import ATTEMPT_VARIABLE
 from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.errors import UserError
 from nemo_runspec.regular import read_json
-
-_OF_AN_ATTEMPT = frozenset({"id", "since", "doubt"})
-"""Keys of a handle that say something of one attempt alone."""
-
-
-def next_handle(handle: Handle, **more: Any) -> dict[str, Any]:
-    """The handle of the attempt after this one, not submitted yet. `more`: what the platform's handle has besides."""
-    kept = {key: value for key, value in handle.items() if key not in _OF_AN_ATTEMPT}
-    return {**kept, "attempt": int(handle.get("attempt") or 0) + 1, **more}
 
 
 def read_sent(folder: Path, platform: str, variables: str, handle: Handle) -> dict[str, Any]:
@@ -39,5 +31,5 @@ def read_sent(folder: Path, platform: str, variables: str, handle: Handle) -> di
         what = f"what was sent to {platform} is not kept any more, or damaged"
         raise UserError(what, where=str(file), remedy="nemotron jobs retry") from None
     others = [dict(each) for each in spec.get(variables) or () if each.get("name") != ATTEMPT_VARIABLE]
-    spec[variables] = [{"name": ATTEMPT_VARIABLE, "value": str(handle["attempt"])}, *others]
+    spec[variables] = [{"name": ATTEMPT_VARIABLE, "value": str(PodHandle(handle).attempt)}, *others]
     return {**payload, "spec": spec}

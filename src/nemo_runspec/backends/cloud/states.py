@@ -24,11 +24,13 @@ class StateMapping:
     Args:
         state: one of `records.record.STATES`. `reason`: in words.
         phase: the deadline that runs meanwhile: `queue`, `pull` or `start`; '' for none.
+        ending: the platform is ending the job, whether its pods ever ran or not.
     """
 
     state: str
     phase: str = ""
     reason: str = ""
+    ending: bool = False
 
     @property
     def over(self) -> bool:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.backends.cloud.ending import LastLines, read_last_lines
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.progress_here import with_progress
 from nemo_runspec.backends.cloud.states import EXIT_CODES, StateMapping
-from nemo_runspec.backends.provider import Handle, Replica, handle_id
+from nemo_runspec.backends.provider import Handle, JobRef, Replica, handle_id
 from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.web import Malformed, Web
@@ -114,7 +115,7 @@ class JobReader(JobSource):
         """Of which of many jobs more is asked."""
 
     @abstractmethod
-    def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
+    def status_of(self, handle: JobRef, row: Row, *, few: bool, asked: bool) -> JobStatus:
         """How a job is. `few`: no more are asked about at once. `asked`: it is one of the sample."""
 
     @abstractmethod
@@ -129,7 +130,7 @@ class JobReader(JobSource):
     def ended(self, handle: Handle, status: JobStatus, lines: LastLines) -> JobStatus:
         """How it ended, as its nodes say, else its platform."""
 
-    def poll(self, handles: Sequence[Handle]) -> list[JobStatus]:
+    def poll(self, handles: Sequence[JobRef]) -> list[JobStatus]:
         """How jobs are, in the order of the handles, and how those that are over ended.
 
         One without an id is looked for by its name, and `JobStatus.gone` where there is no such job. One that neither a
@@ -140,7 +141,7 @@ class JobReader(JobSource):
         """
         return self.with_ends(handles, self.statuses(handles))
 
-    def statuses(self, handles: Sequence[Handle]) -> list[JobStatus]:
+    def statuses(self, handles: Sequence[JobRef]) -> list[JobStatus]:
         """How jobs are by the platform. What was not asked, or not answered, is not among the facts."""
         rows, unclear = find_jobs(self, handles)
         few = len(handles) <= self.few
@@ -148,7 +149,7 @@ class JobReader(JobSource):
         found = [
             self.status_of(handle, rows[n], few=few, asked=n in asked)
             if n in rows
-            else missing(handle, self.absent.format(id=handle.get("id")), unclear.get(n, ""))
+            else missing(handle, self.absent.format(id=handle_id(handle)), unclear.get(n, ""))
             for n, handle in enumerate(handles)
         ]
         found = [replace(each, facts=replace(each.facts, unanswered=self.requests.summary())) for each in found]
@@ -178,9 +179,9 @@ def find_jobs(source: JobSource, handles: Sequence[Handle]) -> tuple[dict[int, R
     """
     found, unclear = dict[int, Row](), dict[int, str]()
     for n, handle in enumerate(handles):
-        if not handle.get("id") or handle.get("doubt"):
+        if not handle_id(handle) or PodHandle(handle).is_doubted:
             _ask(source.by_name, n, handle, found, unclear)
-    known = {n: each for n, each in enumerate(handles) if each.get("id") and n not in found and n not in unclear}
+    known = {n: each for n, each in enumerate(handles) if handle_id(each) and n not in found and n not in unclear}
     if len(known) > source.few:
         found |= source.listed(known)
     left = {n: handle for n, handle in known.items() if n not in found}
@@ -212,13 +213,13 @@ def _ask(
 
 def pick(rows: Iterable[Row], handles: Mapping[int, Handle], id_of: Callable[[Row], str]) -> dict[int, Row]:
     """The rows of jobs with ids. No further page is asked for once all are found."""
-    wanted, found = {str(handle["id"]) for handle in handles.values()}, dict[str, Row]()
+    wanted, found = {handle_id(handle) for handle in handles.values()}, dict[str, Row]()
     for row in rows if wanted else ():
         if id_of(row) in wanted:
             found[id_of(row)] = row
         if len(found) == len(wanted):
             break
-    return {n: found[id] for n, handle in handles.items() if (id := str(handle["id"])) in found}
+    return {n: found[id] for n, handle in handles.items() if (id := handle_id(handle)) in found}
 
 
 def sample_waiting(states: Mapping[int, str], *wanted: str) -> set[int]:
@@ -238,14 +239,14 @@ def missing(handle: Handle, absent: str, unclear: str) -> JobStatus:
     """
     if unclear:
         return JobStatus("unknown", unclear, facts=facts_of(handle))
-    if not handle.get("id"):
+    if not handle_id(handle):
         return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
     return JobStatus("unknown", absent, facts=facts_of(handle), absent=True)
 
 
 def with_id(handle: Handle, status: JobStatus) -> Handle:
     """The handle of a job that was found by its name."""
-    return {**handle, "id": status.facts.id} if not handle.get("id") and status.facts.id else handle
+    return {**handle, "id": status.facts.id} if not handle_id(handle) and status.facts.id else handle
 
 
 def nodes_of(pods: Iterable[Replica]) -> str:
@@ -286,4 +287,4 @@ def describe(
 
 def facts_of(handle: Handle, word: str = "") -> JobFacts:
     """The facts that every cloud's jobs have. `word`: the platform's own for the state."""
-    return JobFacts(id=handle_id(handle), attempt=int(handle.get("attempt") or 0), platform_state=word)
+    return JobFacts(id=handle_id(handle), attempt=PodHandle(handle).attempt, platform_state=word)

@@ -29,7 +29,7 @@ def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None)
     return connect({"base_url": env["base_url"], "client_id": env["client_id"], **where}, given)
 
 
-def _projects(request: ListingRequest) -> Iterator[Row]:
+def _projects(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
     for row in request.api.projects():
         status = table(row.get("status"))
         yield {
@@ -41,7 +41,7 @@ def _projects(request: ListingRequest) -> Iterator[Row]:
         }
 
 
-def _pvcs(request: ListingRequest) -> Iterator[Row]:
+def _pvcs(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
     for row in request.api.claims(_project_id(request)):
         meta, spec = table(row.get("meta")), table(row.get("spec"))
         yield {
@@ -53,7 +53,7 @@ def _pvcs(request: ListingRequest) -> Iterator[Row]:
         }
 
 
-def _workloads(request: ListingRequest) -> Iterator[Row]:
+def _workloads(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
     project = request.env.get("project_name")
     for row in islice(request.api.workloads([f"projectName=={project}"] if project else []), _NEWEST):
         yield {
@@ -66,7 +66,7 @@ def _workloads(request: ListingRequest) -> Iterator[Row]:
         }
 
 
-def _credentials(request: ListingRequest) -> Iterator[Row]:
+def _credentials(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
     for row in request.api.credentials(_project_id(request)):
         meta, spec = table(row.get("meta")), table(row.get("spec"))
         kind = next((name for name in spec if isinstance(spec[name], Mapping)), meta.get("kind") or "")
@@ -78,7 +78,7 @@ def _credentials(request: ListingRequest) -> Iterator[Row]:
         }
 
 
-def _project_id(request: ListingRequest) -> str:
+def _project_id(request: ListingRequest[RunaiApi]) -> str:
     """Assets are asked for by the profile's project, so that those of others do not stand between."""
     named = request.env.get("project_name")
     return text(request.api.project(str(named)).get("id")) if named else ""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends.cloud.resubmit import next_handle, read_sent
+from nemo_runspec.backends.cloud.handle import PodHandle
+from nemo_runspec.backends.cloud.resubmit import read_sent
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.payload import VARIABLES, Spec
 from nemo_runspec.backends.dgxcloud.submit import submit
@@ -17,25 +18,25 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def resubmit(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) -> dict[str, Any]:
-    """Submits it once more; the new handle.
+    """Submits it once more; the handle with its id.
 
     Args:
+        handle: as `next_attempt` has made it.
         avoid: machines it is not to run on. `folder`: with the workload that was sent.
 
     Raises:
         UserError: what was sent is not there any more; or run:ai refuses it.
     """
-    found = next_attempt(handle)
-    payload = {**read_sent(folder, "run:ai", VARIABLES, found), "name": found["workload"]}
+    payload = {**read_sent(folder, "run:ai", VARIABLES, handle), "name": handle["workload"]}
     if avoid:
         avoid_nodes(payload["spec"], avoid)
-    return submit(api, found, payload)
+    return submit(api, handle, payload)
 
 
-def next_attempt(handle: Handle) -> dict[str, Any]:
+def next_attempt(handle: Handle, number: int) -> dict[str, Any]:
     """As `CloudProvider.next_attempt`: run:ai knows the next attempt by another name."""
-    found = next_handle(handle)
-    return {**found, "workload": f"{handle['name']}-r{found['attempt']}"}
+    job = PodHandle(handle)
+    return job.next(number, workload=f"{job.name}-r{number}")
 
 
 def avoid_nodes(spec: Spec, nodes: Sequence[str]) -> None:

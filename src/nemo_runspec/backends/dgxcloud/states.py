@@ -19,17 +19,14 @@ PHASES: Mapping[str, StateMapping] = {
     "Running": StateMapping("running"),
     "Updating": StateMapping("running", "", "run:ai is changing it"),
     "Degraded": StateMapping("starting", "start", "degraded: not all of its pods run"),
-    "Stopping": StateMapping("running", "", "stopping"),
-    "Terminating": StateMapping("running", "", "being ended"),
-    "Deleting": StateMapping("running", "", "being deleted"),
+    "Stopping": StateMapping("running", "", "stopping", ending=True),
+    "Terminating": StateMapping("running", "", "being ended", ending=True),
+    "Deleting": StateMapping("running", "", "being deleted", ending=True),
     "Stopped": StateMapping("cancelled", "", "stopped"),
     "Failed": StateMapping("failed"),
     "Completed": StateMapping("succeeded"),
     "Unknown": StateMapping("unknown", "", "run:ai does not know its phase"),
 }
-
-ENDING = frozenset({"Stopping", "Terminating", "Deleting"})
-"""Phases of a workload that is being ended, whether its pods ever ran or not."""
 
 WHOLE = StateMapping("running", "", "degraded, though all of its pods run")
 """Of a workload that is `Degraded` for something else than a pod, such as its network."""

@@ -15,7 +15,7 @@ from nemo_runspec.backends.dgxcloud.facts import WorkloadDetail, detail_of, exit
 from nemo_runspec.backends.dgxcloud.logs import pvc
 from nemo_runspec.backends.dgxcloud.pending import PODS, progress_of, unasked
 from nemo_runspec.backends.dgxcloud.pods import began, never_ran, pods_of
-from nemo_runspec.backends.dgxcloud.states import ENDING, NEVER_RAN, PHASES, PLACED, is_begun, mapping_of, phase_of
+from nemo_runspec.backends.dgxcloud.states import NEVER_RAN, PHASES, PLACED, is_begun, mapping_of, phase_of
 from nemo_runspec.backends.dgxcloud.workloads import find, named, project_filter, recent_state, remember, workload_id
 from nemo_runspec.backends.provider import Handle, JobRef
 from nemo_runspec.records.status import JobStatus
@@ -28,7 +28,7 @@ NO_CODE = "its exit code is not known from here (1 stands for any failure)"
 """Of a job that has failed, and that is all that is known."""
 
 
-def poll(api: RunaiApi, handles: Sequence[Handle]) -> list[JobStatus]:
+def poll(api: RunaiApi, handles: Sequence[JobRef]) -> list[JobStatus]:
     """As `JobReader.poll`: up to four requests each for a few, for many those of a list.
 
     Of many it is also asked what some of those that have not begun wait for, and where those that failed ran.
@@ -46,7 +46,7 @@ class Workloads(JobReader):
         super().__init__(api.web, api.kube)
         self.api = api
 
-    def statuses(self, handles: Sequence[Handle]) -> list[JobStatus]:
+    def statuses(self, handles: Sequence[JobRef]) -> list[JobStatus]:
         found = super().statuses(handles)
         for status in found:
             if status.facts.id:
@@ -80,10 +80,10 @@ class Workloads(JobReader):
         over = [n for n, mapping in found.items() if mapping.over][:SAMPLE]
         return sample_waiting({n: mapping.state for n, mapping in found.items()}, "starting", "queued") | set(over)
 
-    def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
+    def status_of(self, handle: JobRef, row: Row, *, few: bool, asked: bool) -> JobStatus:
         """With why it waits or since when it ran, where that is `asked`, and where it runs or ran."""
         known, id = mapping_of(row), workload_id(row)
-        if phase_of(row) in ENDING and not self._has_run(row, few=few):
+        if known.ending and not self._has_run(row, few=few):
             return _status(handle, row, Progress(NEVER_RAN))
         started = began(self.api, self.requests, id) if asked and known.over else None
         progress = self._progress(row, known, few=few, asked=asked)
@@ -146,7 +146,7 @@ class Workloads(JobReader):
         return not never_ran(self.api, self.requests, id) if few else recent_state(id) not in ("queued", "starting")
 
 
-def _status(handle: Handle, row: Row, progress: Progress, started: float | None = None) -> JobStatus:
+def _status(handle: JobRef, row: Row, progress: Progress, started: float | None = None) -> JobStatus:
     """A row of run:ai's, and what was asked besides, as `JobStatus`."""
     mapping = _after_deletion(handle, row, progress.mapping)
     why = "" if mapping.state == "succeeded" else progress.why or text(row.get("phaseMessage"))
@@ -167,11 +167,11 @@ def _uncoded(status: JobStatus) -> JobStatus:
     return replace(status, reason=reason, detail=replace(detail_of(status), uncoded=True))
 
 
-def _after_deletion(handle: Handle, row: Row, found: StateMapping) -> StateMapping:
+def _after_deletion(job: JobRef, row: Row, found: StateMapping) -> StateMapping:
     """A workload that was deleted while it ran ended by that; one that was over before keeps its end."""
     if moment(row.get("deletedAt")) is None or found.over:
         return found
-    if isinstance(handle, JobRef) and handle.stopped_by:
+    if job.stopped_by:
         return StateMapping("cancelled", "", "deleted from run:ai")
     return StateMapping("lost", "", "it was deleted from run:ai while it was there; how it ended is not known")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.submit_once import submit_once
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.workloads import find, workload_id, workload_name
@@ -41,7 +42,7 @@ def submit(
         check=False,
         sleep=sleep,
     )
-    return {**handle, "id": id}
+    return PodHandle(handle).made(id)
 
 
 def _posted(api: RunaiApi, handle: Handle, payload: Mapping[str, Any]) -> str:

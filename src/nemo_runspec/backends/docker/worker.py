@@ -40,7 +40,7 @@ from nemo_runspec.records.process import is_alive
 from nemo_runspec.records.record import JobRecord
 from nemo_runspec.script.enter import ShellRequest
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import cause, command_ran, decisive, read_markers
+from nemo_runspec.script.markers import marked_end, read_markers
 from nemo_runspec.script.quoting import exports
 
 _TRIES = 3
@@ -309,12 +309,11 @@ def _remove_secrets(folder: Path) -> None:
 
 def _seen_by_marker(folder: Path) -> WorkerStatus | None:
     """How the job script says that it ended; None where it has not."""
-    marker = decisive(read_markers(Path(JobLayout(str(folder)).status)))
-    if marker is None:
+    markers = read_markers(Path(JobLayout(str(folder)).status))
+    if not markers:
         return None
-    if marker.exit_code == 0 and command_ran([marker]):
-        return WorkerStatus("succeeded", exit_code=0)
-    return WorkerStatus("failed", cause(marker), marker.exit_code)
+    end = marked_end(markers)
+    return WorkerStatus("failed" if end.exit_code else "succeeded", end.cause, end.exit_code)
 
 
 def _seen(known: Mapping[str, Any], layout: JobLayout) -> WorkerStatus:

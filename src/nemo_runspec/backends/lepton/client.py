@@ -17,7 +17,7 @@ from nemo_runspec.backends.lepton.api import LeptonApi, connect, job_id
 from nemo_runspec.backends.lepton.credentials import find_login
 from nemo_runspec.backends.lepton.diagnose import diagnose
 from nemo_runspec.backends.lepton.fields import LeptonTarget
-from nemo_runspec.backends.lepton.states import is_over, word_of
+from nemo_runspec.backends.lepton.states import is_ending
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Say
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
@@ -35,8 +35,6 @@ _TO_END = 10.0
 
 _LOG = 10.0
 """Seconds that a question for the log may take in all: who follows it wants to know how the job is, too."""
-
-_ENDING = frozenset({"Stopping", "Terminating", "Deleting"})
 
 
 def _find_id(api: LeptonApi, handle: Handle) -> str:
@@ -57,7 +55,7 @@ def _is_ending(handle: Handle) -> bool:
         job = api.job(id) if id else None
     except Malformed:
         return False
-    return job is None or is_over(job) or word_of(job) in _ENDING
+    return job is None or is_ending(job)
 
 
 def _delete(api: LeptonApi, handle: Handle, id: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.backends.cloud.diagnose import RETRIED, RETRIED_ELSEWHERE, case_of, event_messages, joined
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.lepton.api import LeptonApi, section
 from nemo_runspec.backends.lepton.replicas import events_of
@@ -63,7 +64,7 @@ def diagnose(api: LeptonApi, handle: Handle, status: JobStatus, log: bytes) -> D
             events=tuple(event_messages(events)),
             analysis=analysis_of(analysis or {}),
             tail=log or "\n".join(lines_of((analysis or {}).get("log_streams"))).encode(),
-            nodes=int(handle.get("nodes") or 0),
+            nodes=PodHandle(handle).nodes,
             machines=(*case.machines, *filter(None, map(_node_of, replicas))),
             unasked=tuple(requests.unanswered),
         )

@@ -20,13 +20,13 @@ def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None)
     return connect(patience=15.0, say=partial(print, file=sys.stderr, flush=True))
 
 
-def _groups(request: ListingRequest) -> list[dict[str, Any]]:
+def _groups(request: ListingRequest[LeptonApi]) -> list[dict[str, Any]]:
     """The node group that is named, else the profile's, else all."""
     named = request.within or str(request.env.get("node_group") or "")
     return [request.api.node_group(named)] if named else request.api.node_groups()
 
 
-def _shapes(request: ListingRequest) -> Iterator[Row]:
+def _shapes(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
     """`cluster` is what NVIDIA's TAO SDK calls the node group's id."""
     found = [(shape, group) for group in _groups(request) for shape in request.api.shapes(id_of(group))]
     if not request.within and not request.env.get("node_group"):
@@ -46,7 +46,7 @@ def _shapes(request: ListingRequest) -> Iterator[Row]:
         }
 
 
-def _node_groups(request: ListingRequest) -> Iterator[Row]:
+def _node_groups(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
     for group in request.api.node_groups():
         yield {
             "name": name_of(group),
@@ -58,7 +58,7 @@ def _node_groups(request: ListingRequest) -> Iterator[Row]:
         }
 
 
-def _nodes(request: ListingRequest) -> Iterator[Row]:
+def _nodes(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
     for group in _groups(request):
         for node in request.api.nodes(id_of(group)):
             gpu = section(node, "spec", "resource", "gpu")
@@ -73,7 +73,7 @@ def _nodes(request: ListingRequest) -> Iterator[Row]:
             }
 
 
-def _reservations(request: ListingRequest) -> Iterator[Row]:
+def _reservations(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
     for group in _groups(request):
         for each in request.api.reservations(id_of(group)):
             spec, status = section(each, "spec"), section(each, "status")
@@ -90,7 +90,7 @@ def _reservations(request: ListingRequest) -> Iterator[Row]:
             }
 
 
-def _volumes(request: ListingRequest) -> Iterator[Row]:
+def _volumes(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
     for group in _groups(request):
         for volume in rows(group, "spec", "volumes"):
             yield {
@@ -103,7 +103,7 @@ def _volumes(request: ListingRequest) -> Iterator[Row]:
             }
 
 
-def _permissions(request: ListingRequest) -> Iterator[Row]:
+def _permissions(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
     groups = _groups(request)
     names = {id_of(group): {str(volume.get("name")) for volume in rows(group, "spec", "volumes")} for group in groups}
     there = set().union(*names.values())
@@ -122,7 +122,7 @@ def _permissions(request: ListingRequest) -> Iterator[Row]:
             }
 
 
-def _secrets(request: ListingRequest) -> Iterator[Row]:
+def _secrets(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
     yield from ({"secret": name, "kind": "variable"} for name in request.api.secrets())
     yield from ({"secret": name, "kind": "registry"} for name in request.api.image_pull_secrets())
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine, pod_cursors, unpacked
 from nemo_runspec.backends.lepton.api import LOG_LINES, LeptonApi
 from nemo_runspec.backends.provider import Cursors, Handle, Json, LogChunk
@@ -58,7 +59,7 @@ def new_chunks(api: LeptonApi, handle: Handle, cursors: Cursors, limit: int) -> 
         lines, more = _new_lines(api, handle, replica, cursor, limit)
         if not lines:
             continue
-        alone = bool(replica) or int(handle.get("nodes") or 1) == 1
+        alone = bool(replica) or PodHandle(handle).nodes == 1
         content = cursor.text(lines, _LOST) if alone else b"".join(line.text for line in lines)
         chunks.append(LogChunk(path, 0, content, more=more, next=cursor.moved(lines).json))
         limit -= len(content)
@@ -99,7 +100,7 @@ def _pods(api: LeptonApi, handle: Handle, cursors: Cursors) -> list[str]:
     A job of one node has: its log is then that of each of its starts, one after the other. So has one whose pods the
     platform does not list; as soon as it does, each of them goes on from where that log has come to.
     """
-    if int(handle.get("nodes") or 1) == 1:
+    if PodHandle(handle).nodes == 1:
         return [""]
     from nemo_runspec.backends.lepton.replicas import replicas_of
 

@@ -16,9 +16,9 @@ STATES: Mapping[str, StateMapping] = {
     "Starting": StateMapping("starting", "start"),
     "Restarting": StateMapping("starting", "start", "is started again"),
     "Running": StateMapping("running"),
-    "Stopping": StateMapping("running", reason="is being stopped"),
-    "Terminating": StateMapping("running", reason="is being ended"),
-    "Deleting": StateMapping("running", reason="is being deleted"),
+    "Stopping": StateMapping("running", reason="is being stopped", ending=True),
+    "Terminating": StateMapping("running", reason="is being ended", ending=True),
+    "Deleting": StateMapping("running", reason="is being deleted", ending=True),
     "Completed": StateMapping("succeeded"),
     "Failed": StateMapping("failed"),
     "Stopped": StateMapping("cancelled", reason="it was stopped"),
@@ -49,9 +49,10 @@ def is_begun(job: Mapping[str, Any]) -> bool:
     return word_of(job) == "Running" and _lacks_pods(status) and (whole(status.get("ready")) or 0) > 0
 
 
-def is_over(job: Mapping[str, Any]) -> bool:
-    """Whether nothing more will happen to it. A word that is not known says nothing about that."""
-    return mapping_of(job).over
+def is_ending(job: Mapping[str, Any]) -> bool:
+    """Whether it is over, or on its way to it. A word that is not known says nothing about that."""
+    known = mapping_of(job)
+    return known.over or known.ending
 
 
 def word_of(job: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from nemo_runspec.backends.cloud.ending import LATE, NOT_YET, LastLines, conclude, missing_nodes
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.states import OUT_OF_MEMORY, StateMapping
 from nemo_runspec.backends.cloud.status import (
     JobDetail,
@@ -32,7 +33,7 @@ from nemo_runspec.backends.lepton.replicas import (
 )
 from nemo_runspec.backends.lepton.states import is_begun, mapping_of, times_of, word_of
 from nemo_runspec.backends.lepton.submit import find
-from nemo_runspec.backends.provider import Handle, Replica
+from nemo_runspec.backends.provider import Handle, JobRef, Replica
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends
 from nemo_runspec.transport.reading import whole
@@ -43,7 +44,7 @@ _PODS, _EVENTS = "replicas", "events"
 """What is asked for beside the job itself."""
 
 
-def poll(api: LeptonApi, handles: Sequence[Handle]) -> list[JobStatus]:
+def poll(api: LeptonApi, handles: Sequence[JobRef]) -> list[JobStatus]:
     """As `JobReader.poll`, with how jobs ended: a request for each of a few, pages of the list for many."""
     return Jobs(api).poll(handles)
 
@@ -81,7 +82,7 @@ class Jobs(JobReader):
     def sample(self, found: Mapping[int, StateMapping]) -> set[int]:
         return sample_waiting({n: mapping.phase for n, mapping in found.items()}, "start")
 
-    def status_of(self, handle: Handle, row: Row, *, few: bool, asked: bool) -> JobStatus:
+    def status_of(self, handle: JobRef, row: Row, *, few: bool, asked: bool) -> JobStatus:
         mapping, id, ready = mapping_of(row), id_of(row), whole(section(row, "status").get("ready"))
         pods = self._pods_of(id) if asked or few or mapping.state == "failed" else []
         return describe(
@@ -90,7 +91,7 @@ class Jobs(JobReader):
             JobDetail(row),
             id=id,
             word=word_of(row),
-            replicas="" if mapping.over or ready is None else f"{ready} of {int(handle.get('nodes') or 1)} ready",
+            replicas="" if mapping.over or ready is None else f"{ready} of {PodHandle(handle).nodes} ready",
             started=self.requests.ask(_EVENTS, _began, self.api, id) if few and mapping.over else None,
             ended=times_of(row)[1] if mapping.over else None,
         )
@@ -119,7 +120,7 @@ class Jobs(JobReader):
 
         Before them come those of nodes whose own lie before them, or at their beginning.
         """
-        nodes = int(handle.get("nodes") or 1)
+        nodes = PodHandle(handle).nodes
         handle = {**handle, "since": handle.get("since") or times_of(_row_of(status))[0]}
         lines = min(max(_LAST_LINES, _PER_NODE * nodes), LOG_LINES)
         text = logs.last_lines(self.api, handle, lines, ended=status.ended)

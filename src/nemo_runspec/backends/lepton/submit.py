@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.submit_once import submit_once as make_once
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, job_id, name_of, section
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL, JOB_LABEL
@@ -28,7 +29,7 @@ def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say:
     """Makes the job, unless it is there; the handle with its id.
 
     A request that broke may be served late, when the next one has made the job already. So where there was more than
-    one it is looked again, and `doubt` in the handle lets every later look do the same.
+    one it is looked again, and the handle's doubt (`PodHandle`) lets every later look do the same.
 
     Args:
         sent: whether a request may have been made before, by a process that was cut off: a list that lacks its job may
@@ -47,7 +48,7 @@ def submit_once(api: LeptonApi, handle: Handle, payload: Mapping[str, Any], say:
         sent=sent,
     )
     since = seconds_of(section(job, "metadata").get("created_at")) or api.web.time()
-    return {**handle, "id": job_id(job), "since": since, **({"doubt": True} if doubt else {})}
+    return PodHandle(handle).made(job_id(job), doubt=doubt, since=since)
 
 
 def find(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
@@ -84,7 +85,7 @@ def _is(job: Mapping[str, Any], handle: Handle) -> bool:
     if id_of(job) in (handle.get("earlier") or ()):
         return False
     labels = section(job, "metadata", "labels")
-    attempt = str(handle.get("attempt") or 0)
+    attempt = str(PodHandle(handle).attempt)
     return labels.get(JOB_LABEL, name) == name and str(labels.get(ATTEMPT_LABEL, attempt)) == attempt
 
 

@@ -203,6 +203,10 @@ class SlurmArray(JobArray):
         shared = {"name": job_name(plan), "array": plan.job_dir, "slurm": self._found.slurm}
         return [{**make_handle(member), **shared, "task": task} for task, member in enumerate(self.array.members)]
 
+    def job_dirs(self) -> list[str]:
+        """As `JobArray.job_dirs`: below the array's."""
+        return [member.job_dir for member in self.array.members]
+
     def texts(self, task: int) -> dict[str, str]:
         """As `JobArray.texts`: its own script and configuration, and what it shares."""
         return self._shared | programs_list(self._programs) | self._own(task)

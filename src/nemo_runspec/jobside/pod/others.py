@@ -56,7 +56,7 @@ class Others:
             found = self._answer(question, node)
             if not ended.exit_code and found != 0:
                 ended = self._follow(node, found)
-        return ended
+        return self._or_before(ended)
 
     def _answer(self, question: "Question", node: int) -> "Optional[int]":
         """An exit code. None: this node was told to stop while the other's command runs, the other has shown no sign
@@ -92,6 +92,13 @@ class Others:
         say(reason)
         pod.gates.fail(1, reason, node)
         return Ended(1, reason=reason, blames=node)
+
+    def _or_before(self, ended: Ended) -> Ended:
+        """What this node ends with: as another one, or as the one that had failed before that."""
+        first = self._pod.gates.first_failure()
+        if ended.blames is None or first is None or first.get("node") in (None, ended.blames, self._pod.index):
+            return ended
+        return self._follow(int(first["node"]), int(first["exit_code"]))
 
     def _command_of(self, node: int) -> "Optional[int]":
         """The exit code of its command, or of what failed before it; None as long as it runs."""

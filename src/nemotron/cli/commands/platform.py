@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from nemo_runspec.profiles.envfile import EnvFile
     from nemo_runspec.profiles.profile import Profile
 
+Api = TypeVar("Api")
+
 
 def platform_group(backend: Backend) -> Command:
     """The group of a backend's lists."""
@@ -30,7 +32,7 @@ def platform_group(backend: Backend) -> Command:
     return group(backend.name, literal(backend.summary), *made)
 
 
-def _command(executor: str, listings: Listings, listing: Listing) -> Command:
+def _command(executor: str, listings: Listings[Api], listing: Listing[Api]) -> Command:
     named = [argument(listing.argument, listing.argument_help)] if listing.argument else []
     within, help_text = listing.within
     narrowed = [option(f"--{within}", help_text, value="NAME")] if within else []
@@ -50,7 +52,7 @@ def _command(executor: str, listings: Listings, listing: Listing) -> Command:
     )
 
 
-def _call(executor: str, listings: Listings, listing: Listing) -> Callable[..., int]:
+def _call(executor: str, listings: Listings[Api], listing: Listing[Api]) -> Callable[..., int]:
     def call(profile: str | None, as_json: bool, **words: str | None) -> int:
         typed = words.get(listing.argument) or "", words.get(listing.within[0].replace("-", "_")) or ""
         found = _rows(executor, listings, listing, profile, *typed)
@@ -64,7 +66,7 @@ def _call(executor: str, listings: Listings, listing: Listing) -> Callable[..., 
 
 
 def _rows(
-    executor: str, listings: Listings, listing: Listing, named: str | None, word: str, within: str
+    executor: str, listings: Listings[Api], listing: Listing[Api], named: str | None, word: str, within: str
 ) -> list[dict[str, Any]]:
     from nemo_runspec.backends.listing import ListingRequest
     from nemo_runspec.doctor.trial import merged
@@ -113,7 +115,7 @@ def _profiles_of(executor: str) -> list[str]:
     return found
 
 
-def _print(listing: Listing, found: Iterable[Mapping[str, Any]]) -> None:
+def _print(listing: Listing[Api], found: Iterable[Mapping[str, Any]]) -> None:
     rows = [tuple(_cell(row.get(key)) for key in listing.columns.values()) for row in found]
     if not rows:
         print(f"no {listing.name.replace('-', ' ')}")

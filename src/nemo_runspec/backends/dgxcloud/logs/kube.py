@@ -10,6 +10,7 @@ import calendar
 import time
 from collections.abc import Iterator, Mapping
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.log_cursor import LogCursor, LogLine, pod_cursors, unpacked
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, namespace_of, pods_of, rank_of
@@ -51,7 +52,7 @@ def new_chunks(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> l
 def is_whole(handle: Handle, cursors: Cursors) -> bool:
     """Whether every node's last line has been read."""
     ended = sum(cursor_of(cursor).ended for cursor in pod_cursors(cursors, workload_name(handle)).values())
-    return ended >= int(handle.get("nodes") or 1)
+    return ended >= PodHandle(handle).nodes
 
 
 def begun(handle: Handle, cursors: Cursors) -> bool:

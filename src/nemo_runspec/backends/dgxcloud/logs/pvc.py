@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from nemo_runspec.backends import log_files
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk
 from nemo_runspec.regular import read_part
 
@@ -17,8 +18,8 @@ _OPEN = os.R_OK | os.X_OK
 
 def seen_from_here(handle: Handle) -> bool:
     """Whether this machine sees where jobs' directories are, or would be, and this user may read what is there."""
-    here = str(handle.get("here") or "")
-    return bool(here) and mounted(Path(here).parent.parent) and not closed(handle)
+    here = PodHandle(handle).here
+    return here is not None and mounted(here.parent.parent) and not closed(handle)
 
 
 def mounted(run_dir: Path) -> bool:
@@ -31,9 +32,9 @@ def closed(handle: Handle) -> str:
 
     Pods mostly run as root and make a job's directory for themselves alone.
     """
-    if not handle.get("here"):
+    folder = PodHandle(handle).here
+    if folder is None:
         return ""
-    folder = Path(str(handle["here"]))
     logs, jobs = folder / "logs", folder.parent
     for place, mode in ((jobs.parent, os.X_OK), (jobs, os.X_OK), (folder, _OPEN), (logs, _OPEN)):
         if not os.path.exists(place):  # noqa: PTH110  (Path's raises where a directory above is closed)
@@ -45,7 +46,7 @@ def closed(handle: Handle) -> str:
 
 def new_chunks(handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
     """New bytes of the nodes' logs, by byte offset; markers that a node has ended come as silent chunks."""
-    folder = Path(str(handle["here"]))
+    folder = _folder(handle)
     markers = (_name(folder, file) for file in _files(folder / "status", "node-*") if file.suffix != ".tmp")
     ends = [LogChunk(name, 0, b"1", silent=True) for name in markers if name not in cursors]
     return [*ends, *log_files.new_chunks({_name(folder, file): file for file in _logs(folder)}, cursors, limit)]
@@ -53,14 +54,21 @@ def new_chunks(handle: Handle, cursors: Cursors, limit: int) -> list[LogChunk]:
 
 def last_lines(handle: Handle) -> bytes:
     """The last bytes of every node's log, one after the other."""
-    return b"".join(read_part(file, -_END, _END)[0] for file in _logs(Path(str(handle["here"]))))
+    return b"".join(read_part(file, -_END, _END)[0] for file in _logs(_folder(handle)))
 
 
 def why_not_begun(handle: Handle) -> str:
     """Why a job's files never came to its directory, as its first node's `boot.sh` says; '' where it does not."""
-    folder = Path(str(handle["here"]))
-    said, _ = read_part(folder.with_name(f"{folder.name}.failed.{handle.get('attempt') or 0}"), 0, _END)
+    folder = _folder(handle)
+    said, _ = read_part(folder.with_name(f"{folder.name}.failed.{PodHandle(handle).attempt}"), 0, _END)
     return said.decode("utf-8", "replace").strip()
+
+
+def _folder(handle: Handle) -> Path:
+    """A job's directory, of one that is seen from here."""
+    here = PodHandle(handle).here
+    assert here is not None, "whether it is seen is asked first"
+    return here
 
 
 def _may(path: Path, mode: int) -> bool:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.logs.kube import lines_taken
 from nemo_runspec.backends.dgxcloud.logs.unavailable import notice
@@ -93,7 +94,7 @@ def new_chunks(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> l
         if error.transient:
             raise
         _FAILED.add(copy)
-        where = f"they are in {handle['job_dir']}/logs on the claim"
+        where = f"they are in {PodHandle(handle).job_dir}/logs on the claim"
         return _problem(cursors, f"the logs could not be fetched ({error.what}); {where}")
 
 
@@ -123,7 +124,7 @@ def _problem(cursors: Cursors, line: str) -> list[LogChunk]:
 
 def _copy(handle: Handle) -> str:
     """Where the copy is; a further attempt writes on in the same logs, so each has its own."""
-    return f"{handle['logs_url']}-{int(handle.get('attempt') or 0)}.tar.gz"
+    return f"{handle['logs_url']}-{PodHandle(handle).attempt}.tar.gz"
 
 
 def _make(api: RunaiApi, handle: Handle, bucket: Bucket) -> None:
@@ -177,7 +178,7 @@ def _payload(handle: Handle, address: str) -> dict[str, Any]:
     Args:
         address: where it puts the logs; it holds for this one object and for an hour.
     """
-    variables = {BOOT: _PROGRAM, "NEMOTRON_JOB_DIR": str(handle["job_dir"]), "NEMOTRON_PUT": address}
+    variables = {BOOT: _PROGRAM, "NEMOTRON_JOB_DIR": PodHandle(handle).job_dir, "NEMOTRON_PUT": address}
     listed = [{"name": name, "value": value} for name, value in variables.items()]
     spec = base_spec(str(handle["image"]), handle["pvcs"], listed)
     place = {"projectId": handle["project_id"], "clusterId": handle["cluster_id"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 
+from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk
 
 PATH = "nemotron"
@@ -34,7 +35,7 @@ def no_log(handle: Handle, cursors: Cursors, trouble: str = "") -> list[LogChunk
     Args:
         trouble: why the claim or the cluster gives nothing, '' where there is simply nothing.
     """
-    where = f"{handle['job_dir']}/logs on the claim"
+    where = f"{PodHandle(handle).job_dir}/logs on the claim"
     if handle.get("logs_url"):
         why = f" ({trouble})" if trouble else ""
         line = f"this job's log cannot be read from here yet{why}. run:ai gives none to the outside; what the job "
@@ -51,18 +52,18 @@ def no_log(handle: Handle, cursors: Cursors, trouble: str = "") -> list[LogChunk
 def nothing_there(handle: Handle) -> list[LogChunk]:
     """Of a job that is over and has left nothing where its log should be."""
     why = "its pods never came to their start, or run_dir_here is not the directory that they see as pvc_nemo_run_dir"
-    return [notice(PATH, f"there is no log in {handle['here']}: {why}")]
+    return [notice(PATH, f"there is no log in {PodHandle(handle).here}: {why}")]
 
 
 def cut_short(handle: Handle, cursors: Cursors) -> list[LogChunk]:
     """Of a job whose pods went before their last lines were read."""
-    line = f"its pods are gone; what they wrote after that is in {handle['job_dir']}/logs on the claim"
+    line = f"its pods are gone; what they wrote after that is in {PodHandle(handle).job_dir}/logs on the claim"
     return first_notice(cursors, PATH, line)
 
 
 def never_ran(handle: Handle, cursors: Cursors) -> list[LogChunk]:
     """Of a job, or of one attempt of it, that has written nothing anywhere."""
-    attempt = int(handle.get("attempt") or 0)
+    attempt = PodHandle(handle).attempt
     which = f"its attempt {attempt + 1}" if attempt else "it"
     return first_notice(cursors, f"{PATH}-{attempt}", f"there is no log of {which}: none of its pods ever ran")
 

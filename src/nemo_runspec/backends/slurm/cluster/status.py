@@ -23,7 +23,7 @@ from nemo_runspec.backends.slurm.cluster.query import (
     script,
 )
 from nemo_runspec.errors import UserError
-from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive
+from nemo_runspec.script.markers import NodeMarker, cause, decisive, marked_end
 from nemo_runspec.transport.base import Host
 
 _TIMEOUT = 120.0
@@ -223,11 +223,10 @@ def _succeeded(case: _Case, job: ClusterJob) -> ClusterJob:
     markers = case.files.markers
     if not case.ref.job_dir or (not case.files.there and not markers):
         return replace(job, exit_code=0)
+    end = marked_end(markers, case.ref.nodes)
+    if end.exit_code:
+        return replace(job, state="failed", reason=end.cause, exit_code=end.exit_code, signal=end.signal)
     marker = decisive(markers)
-    if marker is not None and marker.exit_code:
-        return _failed(replace(job, state="failed"), marker, cause(marker))
-    if not command_ran(markers, case.ref.nodes):
-        return replace(job, state="failed", reason="the job script ended without running the command", exit_code=1)
     return replace(job, reason=marker.reason if marker else "", exit_code=0)
 
 
@@ -242,7 +241,7 @@ def _forgotten(case: _Case, job: ClusterJob) -> ClusterJob:
             job = _cancelled(job, case.files.cancelled)
             return _failed(job, marker, job.reason)
         return _failed(replace(job, state="failed"), marker, _cause(case, marker))
-    if command_ran(case.files.markers, case.ref.nodes):
+    if marked_end(case.files.markers, case.ref.nodes).exit_code == 0:
         return replace(job, state="succeeded", reason=marker.reason if marker else "", exit_code=0)
     if job.slurm_state:
         reason = f"squeue no longer lists it, and sacct still says {job.slurm_state}"

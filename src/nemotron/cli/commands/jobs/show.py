@@ -117,7 +117,9 @@ def _id(record: JobRecord) -> str:
     from nemo_runspec.remote.display import place_of
 
     where = place_of(record)
-    found = [record.id or "none yet", f"on {where}", f"in {record.job_dir}"]
+    found = [record.id or "none yet", f"on {where}"]
+    if record.job_dir:  # a plug-in's job of an earlier release may not say it
+        found.append(f"in {record.job_dir}")
     if record.facts.nodes:
         found.insert(1, f"on {record.facts.nodes}")
     return " ".join(found)

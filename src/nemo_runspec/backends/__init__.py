@@ -23,6 +23,9 @@ BUILTIN: dict[str, str] = {
     "dgxcloud": "nemo_runspec.backends.dgxcloud",
     "lepton": "nemo_runspec.backends.lepton",
 }
+DEFAULT_EXECUTOR = "local"
+"""The one that is meant where none is named."""
+
 ENTRY_POINT_GROUP = "nemo_runspec.backends"
 
 LISTED: Mapping[str, str] = {

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends import get_backend
+from nemo_runspec.backends import DEFAULT_EXECUTOR, get_backend
 from nemo_runspec.backends.base import Backend, TargetRequest
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.config.resolvers import job_resolvers
@@ -44,10 +44,10 @@ from nemo_runspec.planning.section_checks import (
     check_shape,
     check_types,
     process_warnings,
-    processes_per_node,
 )
 from nemo_runspec.planning.sweep_cache import Shared
 from nemo_runspec.planning.wandb_use import drop_unused_placeholders
+from nemo_runspec.plans import defaults
 from nemo_runspec.plans.model import (
     Bundle,
     Launch,
@@ -59,7 +59,7 @@ from nemo_runspec.plans.model import (
     SecretRef,
 )
 from nemo_runspec.plans.target import Target
-from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
+from nemo_runspec.profiles.common import nodes_of, processes_per_node
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.profiles.profile import (
@@ -372,7 +372,7 @@ class _Builder:
             takes_config=self.choice is not None,
             setup=(*spec.setup, *(env.get("startup_commands") or ())),
             beside=places_in_package(package, self.recipe.folder) if self.recipe.own else (),
-            world_size=env.get("world_size") or "processes",
+            world_size=env.get("world_size") or defaults.WORLD_SIZE,
             secret_args=self.args[1],
             head_setup=tuple(env.get("head_startup_commands") or ()),
             head_only=self._head_only(env),
@@ -395,7 +395,7 @@ class _Builder:
 
 def _resources(env: Mapping[str, Any]) -> Resources:
     """What the profile asks for by number; its time limit is the target's to read."""
-    return Resources(env.get("nodes") or 1, env.get("gpus_per_node") or 0, processes_per_node(env), None)
+    return Resources(nodes_of(env), env.get("gpus_per_node") or 0, processes_per_node(env), None)
 
 
 def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:

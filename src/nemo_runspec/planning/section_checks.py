@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.field import Field, problem_with
+from nemo_runspec.profiles.common import nodes_of, processes_per_node
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import retype
 from nemo_runspec.profiles.profile import one_or_all, type_problem
@@ -124,11 +125,6 @@ def _check_system(composition: Composition) -> None:
                 raise UserError(f"{path} {problem}", where=composition.place(path))
 
 
-def processes_per_node(env: Mapping[str, Any]) -> int:
-    """The explicit spelling, else `gpus_per_node`, else 1."""
-    return int(env.get("nproc_per_node") or env.get("gpus_per_node") or 1)
-
-
 def process_warnings(env: Mapping[str, Any], launch: str, gpus: int | None) -> list[str]:
     """What is odd about how many processes there are, or how they are told so.
 
@@ -137,7 +133,7 @@ def process_warnings(env: Mapping[str, Any], launch: str, gpus: int | None) -> l
     """
     processes, wanted = processes_per_node(env), env.get("gpus_per_node")
     untold = wanted is None and not env.get("nproc_per_node")
-    each = (gpus or 0) // (env.get("nodes") or 1) if untold else wanted
+    each = (gpus or 0) // nodes_of(env) if untold else wanted
     found = []
     if launch == "torchrun" and each and processes != each:
         said = f"{count(processes, 'process', 'processes')} per node for {count(each, 'GPU')} per node"

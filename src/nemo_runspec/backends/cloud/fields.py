@@ -19,6 +19,7 @@ from nemo_runspec.plans.storage import Storage, StorageMount, tables
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import is_secret_variable
+from nemo_runspec.s3_names import REGION
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.cloud.request import CreateRequest
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 CloudTargetT = TypeVar("CloudTargetT", bound="CloudTarget")
 
-_S3_VARIABLES = {"s3_endpoint": ("S3_ENDPOINT_URL", ""), "s3_region": ("CLOUD_REGION", "us-east-1")}
+_S3_VARIABLES = {"s3_endpoint": ("S3_ENDPOINT_URL", ""), "s3_region": ("CLOUD_REGION", REGION)}
 """Where the S3 service is: the variable that says so where the profile does not, else what is meant. It is decided
 with the plan: whatever asks S3 later, here or in a pod, reads the target."""
 
@@ -121,7 +122,7 @@ class CloudTarget(Target):
         one_line=False,
     )
     s3_endpoint: str = text("URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL.", one_line=False)
-    s3_region: str = text("Region of the S3 service; by default CLOUD_REGION, else us-east-1.", one_line=False)
+    s3_region: str = text(f"Region of the S3 service; by default CLOUD_REGION, else {REGION}.", one_line=False)
     cloud_metadata: tuple[str, ...] = key(
         Field(
             "",

@@ -21,7 +21,7 @@ from nemo_runspec.paths import below
 from nemo_runspec.plans.model import Plan, Resources
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.profiles.common import adopt
+from nemo_runspec.profiles.common import adopt, nodes_of
 from nemo_runspec.redact import HIDDEN, is_secret_variable
 from nemo_runspec.s3_names import lacking
 from nemo_runspec.toml import as_toml
@@ -180,7 +180,7 @@ def _problems(env: Mapping[str, Any]) -> Iterator[UserError]:
 def _warnings(env: Mapping[str, Any], target: DgxCloudTarget) -> Iterator[str]:
     if env.get("mounts"):
         yield "mounts are not used: DGX Cloud mounts volume claims only, see pvcs"
-    spec = target_spec(target, env.get("nodes") or 1, env.get("gpus_per_node") or 0)
+    spec = target_spec(target, nodes_of(env), env.get("gpus_per_node") or 0)
     yield from (f"custom_spec.{key} takes the place of what nemotron sets" for key in target.merged(spec).replaced)
     yield from (f"custom_spec.{key}: {why}" for key, why in _ODD.items() if key in target.custom_spec)
 

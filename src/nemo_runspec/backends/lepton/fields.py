@@ -27,7 +27,7 @@ from nemo_runspec.field import SAME_NAME, Field, argument, key
 from nemo_runspec.placeholders import Placeholder
 from nemo_runspec.plans.model import Plan, Resources
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
-from nemo_runspec.profiles.common import adopt
+from nemo_runspec.profiles.common import adopt, nodes_of
 from nemo_runspec.transport.reading import count
 
 _MOUNT_KEYS = (
@@ -135,7 +135,7 @@ def make_target(request: TargetRequest) -> LeptonTarget:
     """
     env = request.env
     target = make_cloud_target("lepton", LeptonTarget, env, rules.problems(env, request.name))
-    folder, nodes = target.nemo_run_dir, env.get("nodes") or 1
+    folder, nodes = target.nemo_run_dir, nodes_of(env)
     at = "" if target.storage("").mount_of(folder) else mounting_point(folder)
     target = replace(target, mounted_at=at, shared=bool(at) or not target.why_lost(folder))
     why = no_meeting(target, nodes)
@@ -203,5 +203,5 @@ def _key_warnings(env: Mapping[str, Any]) -> Iterator[str]:
 
 def _custom_warnings(target: LeptonTarget, env: Mapping[str, Any]) -> Iterator[str]:
     """What `custom_spec` replaces of the job's spec, each key by its path."""
-    spec = make_spec(target, env.get("nodes") or 1, env.get("secrets") or (), ())
+    spec = make_spec(target, nodes_of(env), env.get("secrets") or (), ())
     return (f"custom_spec replaces {path} of the job's spec" for path in target.merged(spec).replaced)

@@ -17,17 +17,19 @@ from nemo_runspec.backends.setup import (
     set_values,
 )
 from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, Answer, program, run_script
+from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.preflight import SCRIPT, SECONDS
 from nemo_runspec.backends.slurm.values import gpus_in
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
+from nemo_runspec.field import defaults_of
 from nemo_runspec.script.quoting import assignments
 from nemo_runspec.text import count
 from nemo_runspec.transport.connect import connect
 from nemo_runspec.transport.ssh_config import aliases
 
 _TIMEOUT = 90.0
-_TIME = "04:00:00"
+_TIME = str(defaults_of(FIELDS)["time"])
 _MOST = 12
 """Hosts that are offered."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from nemo_runspec.jobside import stall
 from nemo_runspec.jobside.job import JobTask
 from nemo_runspec.packaging.options import PackagePart
 from nemo_runspec.plans.model import Launch, RayCluster, Resources
+from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import COMMON
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.sweeps.model import Options
@@ -47,14 +48,19 @@ def test_every_key_is_declared_by_the_target(make_target, executor):
     assert known.keys() - declared.keys() == ELSEWHERE.get(executor, set())
 
 
+def usual_values(target: type[Target]) -> dict[str, Any]:
+    """What the attributes of a target are where nobody gives them a value."""
+    plain = {key.name: key.default for key in fields(target) if key.default is not MISSING}
+    made = {key.name: key.default_factory() for key in fields(target) if key.default_factory is not MISSING}
+    return {**plain, **made}
+
+
 @pytest.mark.parametrize("executor", BUILTIN)
 def test_a_plan_has_the_defaults_of_the_keys(make_target, monkeypatch, executor):
     for name in ("CLOUD_REGION", "S3_ENDPOINT_URL", "S3_BUCKET_NAME"):
         monkeypatch.delenv(name, raising=False)
     target = make_target(executor, NEEDED.get(executor, {}))
-    unset = {
-        key.name: key.default_factory() if callable(key.default_factory) else key.default for key in fields(target)
-    }
+    unset = usual_values(type(target))
     keys = {field.name: field for field in carried_keys(type(target))}
     assert keys, "keys are declared as attributes of the target"
     decided = DECIDED.get(executor, set())
@@ -62,7 +68,7 @@ def test_a_plan_has_the_defaults_of_the_keys(make_target, monkeypatch, executor)
         name: unset[name] for name in keys.keys() - decided
     }
     for name, field in keys.items():
-        if field.default not in (None, False, []):
+        if field.default:
             assert unset[name] == (whole_seconds(field.default) if field.seconds else field.default), name
     assert make_target(executor, {**dict.fromkeys(keys), **NEEDED.get(executor, {})}) == target
 
@@ -101,7 +107,7 @@ def repeated(tree: ast.AST, usual: dict[str, list[Any]]) -> Iterator[ast.expr]:
 def test_nobody_writes_a_default_anew():
     usual: dict[str, list[Any]] = {}
     for field in (field for executor in BUILTIN for field in fields_of(executor).fields.values()):
-        if field.default not in (None, False, []):
+        if field.default:
             usual.setdefault(field.name, []).append(field.default)
     written = [
         f"{path.relative_to(REPOSITORY)}:{node.lineno}: {ast.unparse(node)}"

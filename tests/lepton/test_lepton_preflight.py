@@ -211,7 +211,7 @@ def test_an_image_that_the_recipe_brings(doctor: Doctor):
 
 
 def test_a_workspace_that_does_not_answer(doctor: Doctor, lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("nemo_runspec.backends.lepton.preflight._PATIENCE", 0.5)
+    monkeypatch.setattr("nemo_runspec.backends.cloud.preflight.checks.PATIENCE", 0.5)
     lepton_lab.fault("*", "500", times=None)
     told = doctor()
     says(told, "workspace", "failed", "does not answer as it should")

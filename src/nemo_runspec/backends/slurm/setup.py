@@ -8,12 +8,12 @@ from typing import Any
 
 from nemo_runspec.backends.setup import (
     IMAGE,
-    IMAGE_HELP,
     Interview,
     Setup,
     SetupChoice,
     SetupQuestion,
     best,
+    helps_of,
     set_values,
 )
 from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, Answer, program, run_script
@@ -145,15 +145,9 @@ SETUP = Setup(
     "Slurm",
     {
         "host": "Login node, or an alias of ~/.ssh/config; also me@host. Not on a login node itself.",
-        "user": "Your name there, if ssh does not know it.",
-        "port": "ssh's port there, if ssh does not know it.",
-        "identity": "Private key file, if ssh does not know it.",
-        "account": "Account the jobs are billed to.",
-        "partition": "Partition.",
-        "gpus_per_node": "GPUs of a node that a job gets.",
+        **helps_of(FIELDS, "user", "port", "identity", "account", "partition", "gpus_per_node", IMAGE),
         "time": f"Time limit of a job; by default {_TIME}.",
         "remote_job_dir": "Directory for jobs and outputs, which all nodes see.",
-        IMAGE: IMAGE_HELP,
     },
     found=_found,
 )

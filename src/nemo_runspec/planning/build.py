@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ from nemo_runspec.planning.section_checks import (
     check_shape,
     check_types,
     process_warnings,
+    referring,
 )
 from nemo_runspec.planning.sweep_cache import Shared
 from nemo_runspec.planning.wandb_use import drop_unused_placeholders
@@ -151,7 +153,10 @@ class _Builder:
         run: dict[str, Any] = tree.pop("run")
         if self.choice is None and tree:
             raise takes_no_config(self.recipe, next(iter(tree)))
-        check_types(composition, run["env"], self.executor)
+        # Artifacts have their places by now: what refers to them has another value, and all else is as it was.
+        changed = referring(written["run"]["env"], run["env"])
+        run["env"] = {**deepcopy(env), **{key: run["env"][key] for key in changed}}
+        check_types(composition, run["env"], self.executor, changed)
         sources = told_of(written, self._leaf_sources(run, tree))
         files = files_of(self.request.variables)
         environment = job_environment(run, spec, run_dir, sources, local=self._inherits(), files=files)

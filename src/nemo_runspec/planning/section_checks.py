@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError, did_you_mean
@@ -56,15 +56,20 @@ def check_shape(composition: Composition, fixed: Mapping[str, Any], artifacts: I
     _check_system(composition)
 
 
-def check_types(composition: Composition, env: dict[str, Any], executor: str) -> None:
+def check_types(
+    composition: Composition, env: dict[str, Any], executor: str, only: Collection[str] | None = None
+) -> None:
     """Checks `run.env` against the fields of its executor; text that came from a variable becomes what it stands for.
+
+    Args:
+        only: the keys to look at; all by default.
 
     Raises:
         UserError: every value of a wrong type, with its place.
     """
     fields = fields_of(executor)
     problems = []
-    for key, value in list(env.items()):
+    for key, value in [(key, value) for key, value in env.items() if only is None or key in only]:
         if key not in fields.fields:
             known = did_you_mean(key, fields.fields) or f"keys of executor '{executor}': nemotron env fields {executor}"
             problems.append(
@@ -78,6 +83,15 @@ def check_types(composition: Composition, env: dict[str, Any], executor: str) ->
                 problems.append(problem)
     if problems:
         raise one_or_all("run.env has", problems)
+
+
+def referring(written: Any, table: Mapping[str, Any]) -> list[str]:
+    """The keys of a table whose values refer to something, and may be others once that has another value.
+
+    Args:
+        written: the same with its interpolations as they are written; one instead of the table refers as a whole.
+    """
+    return [key for key in table if not isinstance(written, Mapping) or "${" in repr(written.get(key))]
 
 
 def _of_the_wrong_part(declared: Field, value: Any, path: str) -> str:

@@ -38,6 +38,12 @@ _BY_WHO_ASKS = "the platform is not told: whoever asks about the job acts by it"
 NEMO_RUN_ALONE = "it is an argument of NeMo-Run's own executor alone"
 
 
+RETRIES = Field(
+    "", "count", "How often a job that was evicted, or whose node was at fault, is submitted again.", default=0
+)
+SECRET_VARS = Field("", "table[str]", "Variable of the job = name of a secret that the platform keeps.")
+"""Keys of all clouds that are arguments of NeMo-Run's executor for one of them."""
+
 text = partial(field.text, unset="")
 """A key whose value is text on one line, '' where it is not set."""
 
@@ -151,16 +157,12 @@ class CloudTarget(Target):
         one_line=False,
         never_sent=_BY_WHO_ASKS,
     )
-    retries: int = plain(
-        "count", "How often a job that was evicted, or whose node was at fault, is submitted again.", default=0
-    )
+    retries: int = key(RETRIES)
     stall_timeout: int | None = key(STALL_TIMEOUT)
     avoid_failed_nodes: bool = plain(
         "bool", "Submit it again without the nodes that were at fault.", default=False, never_sent=_BY_WHO_ASKS
     )
-    secret_vars: dict[str, str] = plain(  # noqa: RUF009 (a field)
-        "table[str]", "Variable of the job = name of a secret that the platform keeps."
-    )
+    secret_vars: dict[str, str] = key(SECRET_VARS)  # noqa: RUF009 (a field)
 
     shared: bool = False
     warnings: tuple[str, ...] = ()

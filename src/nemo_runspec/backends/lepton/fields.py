@@ -12,6 +12,7 @@ from typing import Any
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.cloud.fields import (
     NEMO_RUN_ALONE,
+    SECRET_VARS,
     CloudTarget,
     cloud_keys,
     duration,
@@ -99,9 +100,7 @@ class LeptonTarget(CloudTarget):
         default=False,
         never_sent=NEMO_RUN_ALONE,
     )
-    secret_vars: dict[str, str] = argument(  # noqa: RUF009 (a field)
-        "table[str]", "Variable of the job = name of a secret that the platform keeps."
-    )
+    secret_vars: dict[str, str] = key(replace(SECRET_VARS, nemo_run=SAME_NAME))  # noqa: RUF009 (a field)
     mounted_at: str = ""
 
     def request(self, plan: Plan) -> CreateRequest:

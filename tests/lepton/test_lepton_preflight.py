@@ -157,7 +157,7 @@ def test_a_submission_that_finds_nobody(doctor: Doctor, project: Project, monkey
     """It is said while it is asked again, and where the address comes from at the end."""
     doctor()
     monkeypatch.setenv("LEPTON_WORKSPACE_URL", "http://127.0.0.1:9/x")
-    monkeypatch.setattr("nemo_runspec.backends.lepton.client._BEFORE", 12.0)
+    monkeypatch.setattr("nemo_runspec.backends.lepton.client.AT_ONCE", 12.0)
     project.write("train.py", "")
     told = call("run", "./train.py", "--run", "c")
     assert told.code == 2

@@ -11,6 +11,9 @@ KEYS = {"ACCESS_KEY": "AWS_ACCESS_KEY_ID", "SECRET_KEY": "AWS_SECRET_ACCESS_KEY"
 TOKEN = "AWS_SESSION_TOKEN"
 """What temporary keys need besides."""
 
+REGION = "us-east-1"
+"""Where a service is of which nobody says it."""
+
 PAIRS = (tuple(KEYS), tuple(KEYS.values()))
 
 

@@ -16,7 +16,7 @@ from nemo_runspec.backends.slurm.fields import SlurmTarget, option
 from nemo_runspec.backends.slurm.render import render, render_sbatch
 from nemo_runspec.backends.slurm.values import HOME, directory_of, hours, shell_word
 from nemo_runspec.errors import Problems, UserError
-from nemo_runspec.field import carried_keys, keys_of
+from nemo_runspec.field import keys_of
 from nemo_runspec.planning.codec import plan_from_json, plan_to_json
 
 PARTITIONS = {
@@ -384,17 +384,6 @@ def test_a_new_option_of_sbatch_is_one_line(make_plan):
     added = "#SBATCH --reservation='mine of may'\n"
     assert added in text
     assert text.replace(added, "") == render_sbatch(plan)
-
-
-def test_a_plan_has_the_defaults_of_the_keys(make_target):
-    """Each default stands in its key's declaration, for the profile and for the plan."""
-    target, declared = make_target("slurm", {}), {field.name: field.default for field in carried_keys(SlurmTarget)}
-    decided = {"tunnel": "local", "remote_job_dir": target.remote_job_dir}
-    assert {name: getattr(target, name) for name in declared} == {
-        name: decided.get(name, tuple(value) if isinstance(value, list) else value)
-        for name, value in {**declared, "additional_parameters": {}}.items()
-    }
-    assert make_target("slurm", dict.fromkeys(declared)) == target
 
 
 def test_a_dot_in_a_directory_of_a_cluster_is_left_out_as_nemo_run_does_it():

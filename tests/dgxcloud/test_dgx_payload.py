@@ -153,15 +153,24 @@ class TestClientSecret:
         assert client_secret(self.handle(file)) == "of-the-profile"
 
     def test_the_environment_is_the_last_resort(self, project: Project, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setenv("RUNAI_CLIENT_SECRET", "of-the-environment")
+        monkeypatch.setenv("RUNAI_CLIENT_SECRET", "by-its-earlier-name")
+        assert client_secret(self.handle(None)) == "by-its-earlier-name"
+        monkeypatch.setenv(credentials.VARIABLE, "of-the-environment")
         assert client_secret(self.handle(None)) == "of-the-environment"
 
-    def test_another_applications_secret_is_not_handed_out(self, project: Project):
-        file = project.write("env.toml", self.PROFILE.format(id="other", secret="hidden-0123"))
+    def test_a_new_profile_refers_to_the_variable_that_is_the_last_resort(self):
+        assert credentials.VARIABLE in get_backend("dgxcloud").load_setup().options["client_secret_variable"]
+
+    def test_another_applications_secret_is_not_handed_out(self, project: Project, monkeypatch: pytest.MonkeyPatch):
+        """Nor where the environment has it under the name that profiles have."""
+        monkeypatch.setenv(credentials.VARIABLE, "hidden-0123")
+        file = project.write("env.toml", self.PROFILE.format(id="other", secret=f"${{oc.env:{credentials.VARIABLE}}}"))
         with pytest.raises(UserError, match="names another application by now") as caught:
             client_secret(self.handle(file))
-        assert "RUNAI_CLIENT_SECRET" in str(caught.value.remedy)
+        assert f"export {credentials.VARIABLE}=" in str(caught.value.remedy)
         assert "hidden-0123" not in str(caught.value)
+        monkeypatch.setenv(credentials.VARIABLE, "mine")
+        assert client_secret({**self.handle(file), "profile": "gone"}) == "mine"
 
     def test_a_profile_that_is_gone_is_named(self, project: Project):
         with pytest.raises(UserError, match="is not at hand"):

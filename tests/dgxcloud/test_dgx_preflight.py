@@ -134,7 +134,7 @@ def test_no_client_secret(doctor: Doctor, runai_lab: RunaiLab):
 
 
 def test_a_platform_that_does_not_answer(doctor: Doctor, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("nemo_runspec.backends.dgxcloud.preflight._PATIENCE", 0.5)
+    monkeypatch.setattr("nemo_runspec.backends.cloud.preflight.checks.PATIENCE", 0.5)
     told = doctor(base_url="http://127.0.0.1:1/api/v1")
     says(told, "run:ai", "failed", "does not answer as it should")
 

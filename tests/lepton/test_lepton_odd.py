@@ -60,7 +60,7 @@ def lab(lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lept
     for name in ("status.Jobs.pauses", "submit._DOUBTS"):
         monkeypatch.setattr(f"nemo_runspec.backends.lepton.{name}", (0.0,))
     monkeypatch.setattr("nemo_runspec.backends.cloud.renewal.PAUSES", ())
-    monkeypatch.setattr("nemo_runspec.backends.lepton.preflight._PATIENCE", 0.1)
+    monkeypatch.setattr("nemo_runspec.backends.cloud.preflight.checks.PATIENCE", 0.1)
     monkeypatch.setattr("nemo_runspec.transport.registry._ask", lambda *_: pytest.fail("nobody asks a registry here"))
     for name, value in lepton_lab.environment().items():
         monkeypatch.setenv(name, value)

@@ -157,7 +157,7 @@ def test_a_submission_that_finds_nobody(doctor: Doctor, project: Project, monkey
     """It is said while it is asked again, and where the address comes from at the end."""
     doctor()
     monkeypatch.setenv("LEPTON_WORKSPACE_URL", "http://127.0.0.1:9/x")
-    monkeypatch.setattr("nemo_runspec.backends.lepton.client._BEFORE", 12.0)
+    monkeypatch.setattr("nemo_runspec.backends.lepton.client.AT_ONCE", 12.0)
     project.write("train.py", "")
     told = call("run", "./train.py", "--run", "c")
     assert told.code == 2
@@ -211,7 +211,7 @@ def test_an_image_that_the_recipe_brings(doctor: Doctor):
 
 
 def test_a_workspace_that_does_not_answer(doctor: Doctor, lepton_lab: LeptonLab, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("nemo_runspec.backends.lepton.preflight._PATIENCE", 0.5)
+    monkeypatch.setattr("nemo_runspec.backends.cloud.preflight.checks.PATIENCE", 0.5)
     lepton_lab.fault("*", "500", times=None)
     told = doctor()
     says(told, "workspace", "failed", "does not answer as it should")

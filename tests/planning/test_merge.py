@@ -11,6 +11,7 @@ from support import HEADER
 
 import nemo_runspec
 from nemo_runspec.errors import UserError
+from nemo_runspec.planning import section_checks
 
 SLURM = '[base]\nexecutor = "slurm"\n'
 
@@ -112,6 +113,29 @@ def test_a_wrong_type_on_the_command_line(plan):
     with pytest.raises(UserError, match="nodes must be a whole number") as caught:
         plan("value: 1\n", SLURM, "run.env.nodes=four")
     assert caught.value.where == "command line"
+
+
+def test_a_value_is_looked_at_again_only_where_it_refers_to_something(plan, monkeypatch):
+    """It may be another once artifacts have their places."""
+    looked = []
+    see = section_checks.type_problem
+    monkeypatch.setattr(section_checks, "type_problem", lambda key, *more: looked.append(key) or see(key, *more))
+    yaml = "run:\n  env:\n    comment: made in ${run.output_dir}\n    mem: '200'\n    env_vars: {A: x}\n"
+    made = plan(yaml, SLURM, "run.env.cpus_per_task=${run.env.nodes}", "run.output_dir=/out")
+    assert {key for key in looked if looked.count(key) > 1} == {"comment", "cpus_per_task"}
+    assert set(looked) == env(made).keys()
+    assert [env(made)[key] for key in ("comment", "mem", "cpus_per_task")] == ["made in /out", 200, 1]
+
+
+def test_what_refers_to_a_wrong_type_is_refused(plan):
+    with pytest.raises(UserError, match="nodes must be a whole number, 1 or more, not 'four'"):
+        plan("value: four\n", SLURM, "run.env.nodes=${value}")
+    with pytest.raises(UserError, match="cpus_per_task must be a whole number"):
+        plan("value: 1\n", SLURM, "run.env.cpus_per_task=${run.output_dir}")
+
+
+def test_a_section_that_refers_as_a_whole(plan):
+    assert env(plan("other: {executor: slurm, nodes: 2}\n", SLURM, "run.env=${other}"))["nodes"] == 2
 
 
 WANDB = '[wandb]\nproject = "from-env"\nentity = "team"\n' + SLURM

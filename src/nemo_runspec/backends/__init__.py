@@ -25,6 +25,10 @@ BUILTIN: dict[str, str] = {
 }
 EXAMPLE = "slurm"
 """Whose keys the help shows where no profile says which executor is meant."""
+
+DEFAULT_EXECUTOR = "local"
+"""The one that is meant where none is named."""
+
 ENTRY_POINT_GROUP = "nemo_runspec.backends"
 
 LISTED: Mapping[str, str] = {

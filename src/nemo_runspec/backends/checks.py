@@ -13,6 +13,9 @@ from nemo_runspec.errors import Problems, UserError
 MOUNTED = "/nemo_run"
 """Where NeMo-Run mounts a job's own directory in its container."""
 
+JOB_DIR = "/$nemo_run"
+"""What NeMo-Run replaces by the job's directory at the front of a mount's source."""
+
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The name of an environment variable."""
 
@@ -48,26 +51,6 @@ def short(text: str, most: int = 60) -> str:
 def as_text(value: Any) -> str | None:
     """A scalar as text; None stays None and an empty string counts as not set."""
     return None if value is None or value == "" else str(value)
-
-
-def texts(env: Mapping[str, Any], *keys: str, unset: str | None = None) -> dict[str, Any]:
-    """These keys as text, `unset` where they are not set or empty."""
-    return {key: as_text(env.get(key)) or unset for key in keys}
-
-
-def flags(env: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """These keys as booleans."""
-    return {key: bool(env.get(key)) for key in keys}
-
-
-def lists(env: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """These keys as tuples, empty where they are not set."""
-    return {key: tuple(env.get(key) or ()) for key in keys}
-
-
-def tables(env: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """These keys as tables of their own, empty where they are not set."""
-    return {key: dict(env.get(key) or {}) for key in keys}
 
 
 def control_characters(env: Mapping[str, Any], keys: Iterable[str]) -> list[UserError]:

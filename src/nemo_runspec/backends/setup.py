@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from nemo_runspec.field import Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,16 @@ class Setup:
 
 
 IMAGE = "container_image"
-IMAGE_HELP = "Container image; by default each recipe's own."
+
+
+def helps_of(fields: Iterable[Field], *names: str) -> dict[str, str]:
+    """The help of options that answer for a profile key: the keys' own words.
+
+    Raises:
+        KeyError: there is no such key.
+    """
+    helps = {field.name: field.help for field in fields}
+    return {name: helps[name] for name in names}
 
 
 def ask_image(interview: Interview, choices: tuple[SetupChoice, ...] = ()) -> dict[str, str]:

@@ -18,10 +18,10 @@ from nemo_runspec.planning.artifacts import settled_root
 from nemo_runspec.planning.environment import as_text, refuse_twice_given
 from nemo_runspec.planning.limits import too_many_gpu_hours
 from nemo_runspec.planning.ray_cluster import ray_problems
-from nemo_runspec.planning.section_checks import processes_per_node
 from nemo_runspec.plans.model import EnvVar, Resources
 from nemo_runspec.plans.storage import Storage
 from nemo_runspec.plans.target import Target
+from nemo_runspec.profiles.common import nodes_of, processes_per_node
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import settled_mounts
 from nemo_runspec.profiles.profile import Profile
@@ -125,7 +125,7 @@ def _wrong_variables(profile: Profile, env: Mapping[str, Any]) -> Iterable[UserE
 def _wrong_nodes(profile: Profile, env: Mapping[str, Any]) -> Iterator[UserError]:
     """Several nodes that nobody tells apart."""
     try:
-        node_identity_of(profile.executor, env.get("nodes") or 1)
+        node_identity_of(profile.executor, nodes_of(env))
     except UserError as error:
         yield error
 
@@ -141,7 +141,7 @@ def _wrong_root(profile: Profile, root: Any, source: Source | None) -> Iterator[
 def _too_dear(profile: Profile, env: Mapping[str, Any], target: Target) -> Iterator[UserError]:
     """What the profile's own ceiling forbids, as far as nodes, GPUs and time are its own."""
     time, gpus = target.time, env.get("gpus_per_node") or 0
-    resources = Resources(env.get("nodes") or 1, gpus, processes_per_node(env), time)
+    resources = Resources(nodes_of(env), gpus, processes_per_node(env), time)
     problem = too_many_gpu_hours(env, target, resources, profile.sources.get("max_gpu_hours"))
     if problem is not None:
         yield problem

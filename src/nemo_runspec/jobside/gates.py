@@ -12,6 +12,9 @@ if MYPY:
 
 _TICK = 0.5
 
+PATIENCE, USUAL_PATIENCE = "NEMOTRON_BARRIER_SECONDS", 3600
+"""The variable that says for how many seconds a barrier waits for the others, and how many where it is not set."""
+
 
 class Failure(Exception):
     """The job cannot go on here.

@@ -10,7 +10,7 @@ import time
 from nemo_runspec.jobside import artifacts, processes, secrets, signals
 from nemo_runspec.jobside.environment import meeting, variables
 from nemo_runspec.jobside.exit_status import Ended, as_on_node_0
-from nemo_runspec.jobside.gates import Failure, Gates
+from nemo_runspec.jobside.gates import PATIENCE, USUAL_PATIENCE, Failure, Gates
 from nemo_runspec.jobside.memory import OomKills
 from nemo_runspec.jobside.open_files import OpenFiles
 from nemo_runspec.jobside.rank import RankRun, hidden_values
@@ -44,7 +44,7 @@ class NodeRun:
         self.job = job
         self.script = script
         self.status = Folder(job.status)
-        self.gates = Gates(job.gates, job.task, job.tasks, job.seconds("NEMOTRON_BARRIER_SECONDS", 3600))
+        self.gates = Gates(job.gates, job.task, job.tasks, job.seconds(PATIENCE, USUAL_PATIENCE))
         self.ranks = Ranks(self.status, self.gates.folder, job.first_rank, job.ranks)
         self.room = "spare-%d" % job.task
         self.phase = "start"

@@ -21,7 +21,7 @@ if MYPY:
 _TOGETHER = 30.0
 """Seconds that a task waits for the others to come as far, so that all stacks are of one moment."""
 _GRACE = 30.0
-_TRIES = 3
+TRIES = 3
 """How often a job is put back because of a stall."""
 
 
@@ -94,8 +94,8 @@ class Stall:
         """For all tasks: what becomes of the job, and why."""
         reason = "no progress for %d s (stall_timeout)" % self._limit
         action = str(self._job.stall.get("action", "stop"))
-        if action == "requeue" and self._times() > _TRIES:
-            action, reason = "stop", "%s, after %d other tries" % (reason, _TRIES)
+        if action == "requeue" and self._times() > TRIES:
+            action, reason = "stop", "%s, after %d other tries" % (reason, TRIES)
         try:
             self._gates.folder.write("stalled", {"action": action, "reason": reason})
         except OSError:
@@ -111,7 +111,7 @@ class Stall:
                 stream.seek(0)
                 return sum(1 for _ in stream)
         except OSError:
-            return _TRIES + 1  # without a count it would never end
+            return TRIES + 1  # without a count it would never end
 
     def _end(self) -> None:
         """The stacks on every node at once, then the end."""

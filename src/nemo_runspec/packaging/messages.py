@@ -7,6 +7,7 @@ from typing import Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.options import DIRTY, PREFIX, has_git
+from nemo_runspec.plans import defaults
 from nemo_runspec.plans.model import Package
 from nemo_runspec.text import count
 
@@ -35,7 +36,7 @@ def without_effect(env: Mapping[str, Any], package: Package) -> tuple[str, ...]:
     """One line where the profile asks for something about a package that this package cannot do."""
     if has_git(package.kind, package.options):
         return ()
-    asked = [f'dirty = "{env[DIRTY]}"'] if env.get(DIRTY) not in (None, "warn") else []
+    asked = [f'dirty = "{env[DIRTY]}"'] if env.get(DIRTY) not in (None, defaults.DIRTY) else []
     if package.kind == "none":
         asked += [key for key, value in env.items() if key.startswith(PREFIX) and value not in (*_UNSET, True)]
     if not asked:

@@ -9,6 +9,7 @@ from typing import Any
 
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.packaging.model import Unready
+from nemo_runspec.plans import defaults
 
 PREFIX = "packager_"
 PATTERN, RELATIVE, PARTS, DIRTY = "include_pattern", "relative_path", "sub_packagers", "dirty"
@@ -22,7 +23,7 @@ _PART_KEYS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "packager": _STRING, "subpath": _STRING, "include_submodules": _BOOL, PATTERN: _STRINGS, RELATIVE: _STRINGS,
     DIRTY: _STRING, "merge": _STRING,
 }  # fmt: skip
-_CHOICES: Mapping[str, tuple[str, ...]] = {"packager": ("git", "pattern"), DIRTY: ("warn", "refuse", "include")}
+_CHOICES: Mapping[str, tuple[str, ...]] = {"packager": ("git", "pattern"), DIRTY: defaults.DIRTY_CHOICES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class PackagePart:
         name: how a hybrid calls it, '' for a package of one part. `kind`: `git` or `pattern`.
         prefix: where it goes in the package: '' or `folder/`.
         patterns: what is packaged or added as it is now, each with the folder it is relative to.
-        dirty: `warn`, `refuse` or `include`.
+        dirty: one of `defaults.DIRTY_CHOICES`.
     """
 
     name: str
@@ -42,7 +43,7 @@ class PackagePart:
     subpath: str = ""
     submodules: bool = True
     patterns: tuple[tuple[str, str], ...] = ()
-    dirty: str = "warn"
+    dirty: str = defaults.DIRTY
 
     @property
     def label(self) -> str:
@@ -79,8 +80,8 @@ def set_options(env: Mapping[str, Any], kind: str) -> dict[str, Any]:
     given = {
         k: v for k, v in env.items() if isinstance(k, str) and k.startswith(PREFIX) and v not in (None, [], "", {})
     }
-    dirty = env.get(DIRTY) or "warn"
-    return given | ({DIRTY: dirty} if dirty != "warn" and kind in ("git", "hybrid") else {})
+    dirty = env.get(DIRTY) or defaults.DIRTY
+    return given | ({DIRTY: dirty} if dirty != defaults.DIRTY and kind in ("git", "hybrid") else {})
 
 
 def has_git(kind: str, options: Mapping[str, Any]) -> bool:
@@ -140,7 +141,7 @@ def _part(name: str, kind: str, prefix: str, options: Mapping[str, Any]) -> Pack
         )
     subpath = _inside(str(options.get("subpath") or ""), "packager_subpath").rstrip("/")
     submodules = options.get("include_submodules")
-    dirty = str(options.get(DIRTY) or "warn")
+    dirty = str(options.get(DIRTY) or defaults.DIRTY)
     return PackagePart(name, kind, prefix, subpath, submodules is None or bool(submodules), patterns, dirty)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends import get_backend
+from nemo_runspec.backends import DEFAULT_EXECUTOR, get_backend
 from nemo_runspec.backends.base import Backend, TargetRequest
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.config.resolvers import job_resolvers
@@ -44,10 +45,11 @@ from nemo_runspec.planning.section_checks import (
     check_shape,
     check_types,
     process_warnings,
-    processes_per_node,
+    referring,
 )
 from nemo_runspec.planning.sweep_cache import Shared
 from nemo_runspec.planning.wandb_use import drop_unused_placeholders
+from nemo_runspec.plans import defaults
 from nemo_runspec.plans.model import (
     Bundle,
     Launch,
@@ -59,7 +61,7 @@ from nemo_runspec.plans.model import (
     SecretRef,
 )
 from nemo_runspec.plans.target import Target
-from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
+from nemo_runspec.profiles.common import nodes_of, processes_per_node
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.profiles.profile import (
@@ -151,7 +153,10 @@ class _Builder:
         run: dict[str, Any] = tree.pop("run")
         if self.choice is None and tree:
             raise takes_no_config(self.recipe, next(iter(tree)))
-        check_types(composition, run["env"], self.executor)
+        # Artifacts have their places by now: what refers to them has another value, and all else is as it was.
+        changed = referring(written["run"]["env"], run["env"])
+        run["env"] = {**deepcopy(env), **{key: run["env"][key] for key in changed}}
+        check_types(composition, run["env"], self.executor, changed)
         sources = told_of(written, self._leaf_sources(run, tree))
         files = files_of(self.request.variables)
         environment = job_environment(run, spec, run_dir, sources, local=self._inherits(), files=files)
@@ -372,7 +377,7 @@ class _Builder:
             takes_config=self.choice is not None,
             setup=(*spec.setup, *(env.get("startup_commands") or ())),
             beside=places_in_package(package, self.recipe.folder) if self.recipe.own else (),
-            world_size=env.get("world_size") or "processes",
+            world_size=env.get("world_size") or defaults.WORLD_SIZE,
             secret_args=self.args[1],
             head_setup=tuple(env.get("head_startup_commands") or ()),
             head_only=self._head_only(env),
@@ -395,7 +400,7 @@ class _Builder:
 
 def _resources(env: Mapping[str, Any]) -> Resources:
     """What the profile asks for by number; its time limit is the target's to read."""
-    return Resources(env.get("nodes") or 1, env.get("gpus_per_node") or 0, processes_per_node(env), None)
+    return Resources(nodes_of(env), env.get("gpus_per_node") or 0, processes_per_node(env), None)
 
 
 def _without_secrets(source: Source, values: Mapping[str, str]) -> Source:

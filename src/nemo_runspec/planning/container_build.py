@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from nemo_runspec.backends import find_backend, known_executors
+from nemo_runspec.backends import DEFAULT_EXECUTOR, find_backend, known_executors
 from nemo_runspec.backends.base import Backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.plans.model import Launch, Plan
-from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.profile import Profile
 from nemo_runspec.runspec import Runspec

@@ -7,6 +7,7 @@ from typing import Any
 
 from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
+from nemo_runspec.plans import defaults
 from nemo_runspec.plans.model import RayCluster, Resources
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.profile import one_or_all
@@ -15,7 +16,6 @@ from nemo_runspec.secret_names import is_secret_name
 RAY_PORTS: Mapping[str, tuple[int, int]] = {"its clients": (10001, 10001), "its workers": (10002, 19999)}
 """Ports that Ray gives away by itself where nobody chooses (Ray 2.60, "Configuring Ray: ports")."""
 
-_START = "10m"
 _OWN = frozenset({"CPU", "GPU", "memory", "object_store_memory"})
 _RESOURCES = ("ray_resources", "ray_worker_resources")
 _PORTS = ("ray_port", "ray_dashboard_port")
@@ -50,7 +50,7 @@ def ray_cluster(env: Mapping[str, Any], launch: str, resources: Resources, targe
         resources=_given(env, "ray_resources"),
         worker_resources=_given(env, "ray_worker_resources"),
         runtime_env=dict(env.get("ray_runtime_env") or {}),
-        start_timeout=whole_seconds(str(env.get("ray_start_timeout") or _START)),
+        start_timeout=whole_seconds(str(env.get("ray_start_timeout") or defaults.RAY_START_TIMEOUT)),
         tolerate_lost=bool(env.get("ray_tolerate_lost")),
         venv=str(env.get("ray_venv") or "").rstrip("/"),
         port=env.get("ray_port") or None,
@@ -80,7 +80,7 @@ def _launcher(env: Mapping[str, Any]) -> Iterator[UserError]:
 def _timeout(env: Mapping[str, Any]) -> Iterator[UserError]:
     text = env.get("ray_start_timeout")
     try:
-        whole_seconds(str(text or _START))
+        whole_seconds(str(text or defaults.RAY_START_TIMEOUT))
     except ValueError:
         remedy = f"write it with its unit, such as {FORMS}"
         yield UserError(f"ray_start_timeout is no length of time: {text!r}", remedy=remedy, key="ray_start_timeout")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.field import Field, problem_with
+from nemo_runspec.profiles.common import nodes_of, processes_per_node
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.interpolate import retype
 from nemo_runspec.profiles.profile import one_or_all, type_problem
@@ -55,15 +56,20 @@ def check_shape(composition: Composition, fixed: Mapping[str, Any], artifacts: I
     _check_system(composition)
 
 
-def check_types(composition: Composition, env: dict[str, Any], executor: str) -> None:
+def check_types(
+    composition: Composition, env: dict[str, Any], executor: str, only: Collection[str] | None = None
+) -> None:
     """Checks `run.env` against the fields of its executor; text that came from a variable becomes what it stands for.
+
+    Args:
+        only: the keys to look at; all by default.
 
     Raises:
         UserError: every value of a wrong type, with its place.
     """
     fields = fields_of(executor)
     problems = []
-    for key, value in list(env.items()):
+    for key, value in [(key, value) for key, value in env.items() if only is None or key in only]:
         if key not in fields.fields:
             known = did_you_mean(key, fields.fields) or f"keys of executor '{executor}': nemotron env fields {executor}"
             problems.append(
@@ -77,6 +83,15 @@ def check_types(composition: Composition, env: dict[str, Any], executor: str) ->
                 problems.append(problem)
     if problems:
         raise one_or_all("run.env has", problems)
+
+
+def referring(written: Any, table: Mapping[str, Any]) -> list[str]:
+    """The keys of a table whose values refer to something, and may be others once that has another value.
+
+    Args:
+        written: the same with its interpolations as they are written; one instead of the table refers as a whole.
+    """
+    return [key for key in table if not isinstance(written, Mapping) or "${" in repr(written.get(key))]
 
 
 def _of_the_wrong_part(declared: Field, value: Any, path: str) -> str:
@@ -124,11 +139,6 @@ def _check_system(composition: Composition) -> None:
                 raise UserError(f"{path} {problem}", where=composition.place(path))
 
 
-def processes_per_node(env: Mapping[str, Any]) -> int:
-    """The explicit spelling, else `gpus_per_node`, else 1."""
-    return int(env.get("nproc_per_node") or env.get("gpus_per_node") or 1)
-
-
 def process_warnings(env: Mapping[str, Any], launch: str, gpus: int | None) -> list[str]:
     """What is odd about how many processes there are, or how they are told so.
 
@@ -137,7 +147,7 @@ def process_warnings(env: Mapping[str, Any], launch: str, gpus: int | None) -> l
     """
     processes, wanted = processes_per_node(env), env.get("gpus_per_node")
     untold = wanted is None and not env.get("nproc_per_node")
-    each = (gpus or 0) // (env.get("nodes") or 1) if untold else wanted
+    each = (gpus or 0) // nodes_of(env) if untold else wanted
     found = []
     if launch == "torchrun" and each and processes != each:
         said = f"{count(processes, 'process', 'processes')} per node for {count(each, 'GPU')} per node"

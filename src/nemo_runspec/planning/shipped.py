@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.backends import DEFAULT_EXECUTOR
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.planning.config_choice import choose_yaml
-from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import Source
 

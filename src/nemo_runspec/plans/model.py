@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.duration import whole_seconds
+from nemo_runspec.plans import defaults
 from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.target import Target
 from nemo_runspec.runspec import KnownError
@@ -62,7 +64,7 @@ class Launch:
     takes_config: bool = True
     setup: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
-    world_size: str = "processes"
+    world_size: str = defaults.WORLD_SIZE
     secret_args: tuple[str, ...] = ()
     head_setup: tuple[str, ...] = ()
     head_only: bool = False
@@ -86,7 +88,7 @@ class PythonEnv:
 class Resources:
     """`time` is a wall-clock limit as Slurm writes it (`[D-]HH:MM:SS`), None where the executor has none."""
 
-    nodes: int = 1
+    nodes: int = defaults.NODES
     gpus_per_node: int = 0
     nproc_per_node: int = 1
     time: str | None = None
@@ -110,7 +112,7 @@ class RayCluster:
     cpus: int | None = None
     resources: dict[str, float] = field(default_factory=dict)
     worker_resources: dict[str, float] = field(default_factory=dict)
-    start_timeout: int = 600
+    start_timeout: int = whole_seconds(defaults.RAY_START_TIMEOUT)
     tolerate_lost: bool = False
     venv: str = ""
     port: int | None = None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from nemo_runspec.backends import BUILTIN
+from nemo_runspec.backends import BUILTIN, DEFAULT_EXECUTOR
 from nemo_runspec.field import Field
+from nemo_runspec.plans import defaults
 from nemo_runspec.topics import CODE, COMMAND, CONTAINER, FILES, PLACE, SIZE, SWEEPS
 
 _WHERE = (
@@ -14,7 +16,7 @@ _WHERE = (
         "executor",
         "str",
         f"Where the job runs: {', '.join(BUILTIN)}, or what another package brings.",
-        default="local",
+        default=DEFAULT_EXECUTOR,
         never_sent="it says which backend sends the job",
         topic=PLACE,
     ),
@@ -105,7 +107,14 @@ _JOB = (
 
 _RESOURCES = (
     Field(
-        "nodes", "positive", "Number of nodes.", default=1, of_builds=False, topic=SIZE, of_one_job=True, in_help=True
+        "nodes",
+        "positive",
+        "Number of nodes.",
+        default=defaults.NODES,
+        of_builds=False,
+        topic=SIZE,
+        of_one_job=True,
+        in_help=True,
     ),
     Field(
         "gpus_per_node",
@@ -132,8 +141,8 @@ _RESOURCES = (
         "str",
         "What WORLD_SIZE counts: processes, as in PyTorch, or nodes, as containers of NVIDIA's TAO Toolkit read it; "
         "they have their NUM_GPU_PER_NODE then, too. Under torchrun each process has torchrun's own.",
-        default="processes",
-        choices=("processes", "nodes"),
+        default=defaults.WORLD_SIZE,
+        choices=(defaults.WORLD_SIZE, "nodes"),
         topic=SIZE,
     ),
     Field(
@@ -179,7 +188,7 @@ _RAY = (
         "ray_start_timeout",
         "str",
         "Ray: how long the nodes have to join the first, such as 15m; then the job fails and says which are missing.",
-        default="10m",
+        default=defaults.RAY_START_TIMEOUT,
         of_builds=False,
     ),
     Field(
@@ -206,15 +215,19 @@ _RAY = (
     ),
 )
 
-_DIRTY = ("warn", "refuse", "include")
-
 _PART = (
     Field("packager", "str", "How this part is made.", choices=("git", "pattern")),
     Field("subpath", "str", "git: package only this folder of the repository."),
     Field("include_submodules", "bool", "git: package submodules too.", default=True),
     Field("include_pattern", "str|list[str]", "pattern: what to package. git: files to add as they are now."),
     Field("relative_path", "str|list[str]", "The folder that include_pattern is relative to."),
-    Field("dirty", "str", "git: what becomes of changes that are not committed.", default="warn", choices=_DIRTY),
+    Field(
+        "dirty",
+        "str",
+        "git: what becomes of changes that are not committed.",
+        default=defaults.DIRTY,
+        choices=defaults.DIRTY_CHOICES,
+    ),
     Field("merge", "str", "Another folder of the package, or . for its root."),
 )
 
@@ -281,8 +294,8 @@ _PACKAGING = (
         "str",
         "git: what becomes of changes that are not committed: warn (they stay behind and are named), refuse "
         "(nothing is submitted), include (they travel, new files too unless git ignores them).",
-        default="warn",
-        choices=_DIRTY,
+        default=defaults.DIRTY,
+        choices=defaults.DIRTY_CHOICES,
         of_builds=False,
         topic=CODE,
     ),
@@ -303,7 +316,7 @@ _SWEEPS = (
         "max_parallel",
         "positive",
         "Runs of a sweep (-m) that go on at the same time.",
-        default=1,
+        default=defaults.MAX_PARALLEL,
         never_sent=_OF_SWEEPS,
         topic=SWEEPS,
         of_one_job=True,
@@ -351,3 +364,13 @@ def ships_repository(**changes: Any) -> Field:
 def adopt(name: str, **changes: Any) -> Field:
     """A common key as one backend has it, such as with the argument of its NeMo-Run executor."""
     return replace(_BY_NAME[name], **changes)
+
+
+def nodes_of(env: Mapping[str, Any]) -> int:
+    """How many nodes a merged profile asks for."""
+    return int(env.get("nodes") or defaults.NODES)
+
+
+def processes_per_node(env: Mapping[str, Any]) -> int:
+    """The explicit spelling, else `gpus_per_node`, else 1."""
+    return int(env.get("nproc_per_node") or env.get("gpus_per_node") or 1)

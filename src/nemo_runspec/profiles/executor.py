@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from nemo_runspec.backends import BUILTIN, get_backend
+from nemo_runspec.backends import BUILTIN, DEFAULT_EXECUTOR, get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.envfile import EnvFile
-
-DEFAULT_EXECUTOR = "local"
 
 
 def executor_of(env: EnvFile, chain: tuple[str, ...]) -> str:

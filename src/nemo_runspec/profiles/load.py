@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from nemo_runspec.backends import DEFAULT_EXECUTOR
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.envfile import EnvFile, load_env_file
-from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.find import DEFAULT_NAME, ENV_VARIABLE, find_env_file, find_user_file, user_path
 from nemo_runspec.profiles.profile import Profile, resolve_profile
 from nemo_runspec.source import display_path

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from nemo_runspec.backends import find_backend, known_executors
+from nemo_runspec.backends import DEFAULT_EXECUTOR, find_backend, known_executors
 from nemo_runspec.field import TYPES, Field
-from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 

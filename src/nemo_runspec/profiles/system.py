@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nemo_runspec.field import Field
+from nemo_runspec.s3_names import REGION
 
 SYSTEM_SECTIONS: Mapping[str, tuple[Field, ...]] = {
     "wandb": (
@@ -27,7 +28,7 @@ SYSTEM_SECTIONS: Mapping[str, tuple[Field, ...]] = {
         ),
         Field("root", "str", "Where the file store is: a directory as the job sees it, or s3://BUCKET/PREFIX."),
         Field("endpoint", "str", "Of an S3 root: the service's URL; without one AWS_ENDPOINT_URL, else Amazon's."),
-        Field("region", "str", "Of an S3 root: the service's region; without one AWS_REGION, else us-east-1."),
+        Field("region", "str", f"Of an S3 root: the service's region; without one AWS_REGION, else {REGION}."),
         Field("check", "bool", "Look at inputs and outputs in the job, by their types; true where it is not set."),
     ),
     "cache": (Field("git_dir", "str", "Directory where repositories named by ${auto_mount:…} are cloned."),),

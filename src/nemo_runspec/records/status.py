@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.progress import MetricsEnds
 
-__all__ = ["JobFacts", "JobStatus"]
+__all__ = ["JobFacts", "JobStatus", "never_submitted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +39,8 @@ class JobStatus:
     absent: bool = False
     metrics: MetricsEnds | None = field(default=None, compare=False)
     detail: object = field(default=None, compare=False, repr=False)
+
+
+def never_submitted() -> JobStatus:
+    """The status of a job that was recorded, and that its platform never had."""
+    return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)

@@ -18,14 +18,13 @@ from nemo_runspec.records.last_poll import note_asked
 from nemo_runspec.records.process import Life, life_of
 from nemo_runspec.records.progress import keep_progress, progress_of
 from nemo_runspec.records.record import STATES, now
-from nemo_runspec.records.status import JobStatus
+from nemo_runspec.records.status import JobStatus, never_submitted
 from nemo_runspec.remote.deadlines import enforce, timed
 from nemo_runspec.remote.late_results import read_again
 from nemo_runspec.remote.resubmit import resume, submit_again
 from nemo_runspec.remote.results import collected
 from nemo_runspec.remote.unconfirmed import look
 
-NEVER = "it was never submitted: nemotron ended before it did"
 _LOST_FOR_GOOD = 600.0
 """Seconds after which what a lost job has left is fetched, and its secrets are removed."""
 
@@ -263,7 +262,7 @@ def _never_there(store: JobStore, provider: Provider, record: JobRecord, seen: J
         return record
     provider.delete_files(record.handle)
     try:
-        return store.finish(record, "failed", exit_code=1, cause=seen.reason or NEVER)
+        return store.finish(record, "failed", exit_code=1, cause=seen.reason or never_submitted().reason)
     except JobEnded as error:
         return error.record
 

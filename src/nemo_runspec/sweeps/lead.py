@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from nemo_runspec.backends import get_backend
+from nemo_runspec.backends import DEFAULT_EXECUTOR, get_backend
 from nemo_runspec.config.overrides import is_hydra_override
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.build import build_plan
@@ -62,7 +62,7 @@ def runs_unattended(request: PlanRequest) -> bool:
 
     A sweeper of Hydra's needs a process to ask it, and so does a limit that the platform does not hold.
     """
-    executor = request.profile.executor if request.profile else "local"
+    executor = request.profile.executor if request.profile else DEFAULT_EXECUTOR
     if not get_backend(executor).remote or asks_a_sweeper(request):
         return False
     return is_platform_managed(build_plan(replace(request, overrides=combinations(request)[0])).plan)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.names import new_name, subject
+from nemo_runspec.plans import defaults
 from nemo_runspec.plans.labels import Labels
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.metrics import metrics_file
@@ -41,7 +42,7 @@ class Options:
         stop_on_failure: start no more once one has failed, and end those that run.
     """
 
-    max_parallel: int = 1
+    max_parallel: int = defaults.MAX_PARALLEL
     metric: str | None = None
     maximize: bool = False
     stop_on_failure: bool = False
@@ -191,7 +192,9 @@ def options_of(plan: Plan, *, maximize: bool = False) -> Options:
             where=plan.sources["run.env.sweep_metric"].place() if "run.env.sweep_metric" in plan.sources else None,
         )
     higher = maximize or direction == "max"
-    return Options(env.get("max_parallel") or 1, metric or None, higher, bool(env.get("stop_on_failure")))
+    return Options(
+        env.get("max_parallel") or defaults.MAX_PARALLEL, metric or None, higher, bool(env.get("stop_on_failure"))
+    )
 
 
 def member_of(index: int, plan: Plan) -> Member:

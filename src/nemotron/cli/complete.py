@@ -156,7 +156,8 @@ def _choices(ctx: Context, key: str) -> list[str]:
 
 
 def _executor(profile: str | None) -> str:
-    from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR, executor_of
+    from nemo_runspec.backends import DEFAULT_EXECUTOR
+    from nemo_runspec.profiles.executor import executor_of
     from nemo_runspec.profiles.load import env_file_in_force
 
     env = env_file_in_force()

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nemo_runspec.backends import get_backend
+from nemo_runspec.backends import DEFAULT_EXECUTOR, get_backend
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
@@ -116,7 +116,7 @@ def _check_remote_only(request: PlanRequest, invocation: Invocation) -> None:
     asked = [o for o, given in (("--stage", invocation.stage), ("--force-squash", invocation.force_squash)) if given]
     if not asked:
         return
-    executor = request.profile.executor if request.profile else "local"
+    executor = request.profile.executor if request.profile else DEFAULT_EXECUTOR
     if not get_backend(executor).remote:
         where = f"profile '{request.profile.name}' runs on this machine" if request.profile else "no profile is named"
         raise UserError(f"{asked[0]} needs a remote profile, and {where}", remedy="name one with --run PROFILE")

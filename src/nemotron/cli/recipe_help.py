@@ -199,7 +199,8 @@ def _executor(env: EnvFile, profile: str) -> str:
 
 def _far_profile(env: EnvFile | None) -> str | None:
     """The first profile that runs elsewhere, else the first one."""
-    from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR, executor_of
+    from nemo_runspec.backends import DEFAULT_EXECUTOR
+    from nemo_runspec.profiles.executor import executor_of
 
     names = env.profiles if env else []
     for name in names:

@@ -14,6 +14,9 @@ from nemo_runspec.transport.web import Malformed, NotKnown, Refused, Reply, Web
 Json = dict[str, Any]
 T = TypeVar("T")
 
+PATIENCE, AT_ONCE = 60.0, 15.0
+"""Seconds that a question may take in all; and one that a person waits for who has not submitted anything yet."""
+
 _USUAL_KEYS = ("entries", "items")
 """Keys below which a list's answer may have its rows instead of its own."""
 

@@ -19,6 +19,7 @@ from nemo_runspec.plans.storage import Storage, StorageMount, tables
 from nemo_runspec.plans.target import Target
 from nemo_runspec.profiles.common import adopt
 from nemo_runspec.redact import is_secret_variable
+from nemo_runspec.s3_names import REGION
 from nemo_runspec.topics import CODE, COMMAND, FILES, TROUBLE
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 CloudTargetT = TypeVar("CloudTargetT", bound="CloudTarget")
 
-_S3_VARIABLES = {"s3_endpoint": ("S3_ENDPOINT_URL", ""), "s3_region": ("CLOUD_REGION", "us-east-1")}
+_S3_VARIABLES = {"s3_endpoint": ("S3_ENDPOINT_URL", ""), "s3_region": ("CLOUD_REGION", REGION)}
 """Where the S3 service is: the variable that says so where the profile does not, else what is meant. It is decided
 with the plan: whatever asks S3 later, here or in a pod, reads the target."""
 
@@ -37,6 +38,24 @@ _LEFT_OPEN = "a plan leaves open how the job's files reach its pods, which is de
 _BY_WHO_ASKS = "the platform is not told: whoever asks about the job acts by it"
 NEMO_RUN_ALONE = "it is an argument of NeMo-Run's own executor alone"
 
+
+RETRIES = Field(
+    "",
+    "count",
+    "How often a job that was evicted, or whose node was at fault, is submitted again.",
+    default=0,
+    topic=TROUBLE,
+    of_one_job=True,
+)
+SECRET_VARS = Field(
+    "",
+    "table[str]",
+    "Variable of the job = name of a secret that the platform keeps.",
+    topic=COMMAND,
+    verbatim=True,
+    keeps_secrets=True,
+)
+"""Keys of all clouds that are arguments of NeMo-Run's executor for one of them."""
 
 text = partial(field.text, unset="")
 """A key whose value is text on one line, '' where it is not set."""
@@ -142,7 +161,7 @@ class CloudTarget(Target):
         "URL of an S3 service other than Amazon's; by default S3_ENDPOINT_URL.", one_line=False, topic=FILES
     )
     s3_region: str = text(
-        "Region of the S3 service; by default CLOUD_REGION, else us-east-1.", one_line=False, topic=FILES
+        f"Region of the S3 service; by default CLOUD_REGION, else {REGION}.", one_line=False, topic=FILES
     )
     cloud_metadata: tuple[str, ...] = key(
         Field(
@@ -179,13 +198,7 @@ class CloudTarget(Target):
         never_sent=_BY_WHO_ASKS,
         topic=TROUBLE,
     )
-    retries: int = plain(
-        "count",
-        "How often a job that was evicted, or whose node was at fault, is submitted again.",
-        default=0,
-        topic=TROUBLE,
-        of_one_job=True,
-    )
+    retries: int = key(RETRIES)
     stall_timeout: int | None = key(STALL_TIMEOUT)
     avoid_failed_nodes: bool = plain(
         "bool",
@@ -194,13 +207,7 @@ class CloudTarget(Target):
         never_sent=_BY_WHO_ASKS,
         topic=TROUBLE,
     )
-    secret_vars: dict[str, str] = plain(  # noqa: RUF009 (a field)
-        "table[str]",
-        "Variable of the job = name of a secret that the platform keeps.",
-        topic=COMMAND,
-        verbatim=True,
-        keeps_secrets=True,
-    )
+    secret_vars: dict[str, str] = key(SECRET_VARS)  # noqa: RUF009 (a field)
 
     shared: bool = False
     warnings: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from nemo_runspec.backends.cloud.progress_here import with_progress
 from nemo_runspec.backends.cloud.states import EXIT_CODES, StateMapping
 from nemo_runspec.backends.provider import Handle, JobRef, Replica, handle_id
 from nemo_runspec.records.facts import JobFacts
-from nemo_runspec.records.status import JobStatus
+from nemo_runspec.records.status import JobStatus, never_submitted
 from nemo_runspec.transport.web import Malformed, Web
 
 BY_ID = 64
@@ -240,7 +240,7 @@ def missing(handle: Handle, absent: str, unclear: str) -> JobStatus:
     if unclear:
         return JobStatus("unknown", unclear, facts=facts_of(handle))
     if not handle_id(handle):
-        return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
+        return never_submitted()
     return JobStatus("unknown", absent, facts=facts_of(handle), absent=True)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from nemo_runspec.backends.cloud.api import CloudApi, Json, rows_of
+from nemo_runspec.backends.cloud.api import AT_ONCE, PATIENCE, CloudApi, Json, rows_of
 from nemo_runspec.backends.cloud.connections import Page, every_row, kept_for_thread
 from nemo_runspec.backends.dgxcloud.fields import require_encryption
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
@@ -23,9 +23,6 @@ Row = Json
 
 PAGE = 500
 """Rows of a list per request: the most that run:ai gives."""
-
-PATIENCE, AT_ONCE = 60.0, 15.0
-"""Seconds that a question may take in all; and one that a person waits for who has not submitted anything yet."""
 
 _KUBE_PATIENCE, _KUBE_PAUSE = 20.0, 60.0
 """Seconds that the cluster's API server is waited for, and left alone afterwards: logs can wait, jobs not."""

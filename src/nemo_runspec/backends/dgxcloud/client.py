@@ -13,11 +13,12 @@ from typing import Any
 
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import ForwardsPorts, OpensShells
+from nemo_runspec.backends.cloud.api import AT_ONCE
 from nemo_runspec.backends.cloud.observe import PodPlatform
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
 from nemo_runspec.backends.cloud.render import PAYLOAD
 from nemo_runspec.backends.dgxcloud import logs, payload, pods, prepare, resubmit, status, submit, workloads
-from nemo_runspec.backends.dgxcloud.api import AT_ONCE, RunaiApi, connect
+from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.diagnose import diagnose
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
 from nemo_runspec.backends.dgxcloud.pods import Pod

@@ -12,20 +12,27 @@ from typing import Any, ClassVar
 
 from nemo_runspec.artifacts.store import uses_bucket
 from nemo_runspec.backends.base import TargetRequest
-from nemo_runspec.backends.cloud.fields import NEMO_RUN_ALONE, CloudTarget, cloud_keys, make_cloud_target, text_argument
+from nemo_runspec.backends.cloud.fields import (
+    NEMO_RUN_ALONE,
+    RETRIES,
+    CloudTarget,
+    cloud_keys,
+    make_cloud_target,
+    text_argument,
+)
 from nemo_runspec.backends.cloud.request import CreateRequest
 from nemo_runspec.backends.dgxcloud.payload import LISTS, VARIABLES, gpus_asked, make_request, mounts_of, target_spec
 from nemo_runspec.errors import Unfilled, UserError
-from nemo_runspec.field import Field, argument, plain
+from nemo_runspec.field import SAME_NAME, Field, argument, key, plain
 from nemo_runspec.paths import below
 from nemo_runspec.plans.model import Plan, Resources
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount
 from nemo_runspec.plans.target import target_of
-from nemo_runspec.profiles.common import adopt
+from nemo_runspec.profiles.common import adopt, nodes_of
 from nemo_runspec.redact import HIDDEN, is_secret_variable
 from nemo_runspec.s3_names import lacking
 from nemo_runspec.toml import as_toml
-from nemo_runspec.topics import CODE, COMMAND, FILES, PLACE, TROUBLE
+from nemo_runspec.topics import CODE, COMMAND, FILES, PLACE
 from nemo_runspec.transport.loopback import require_tls
 from nemo_runspec.transport.reading import count, table
 
@@ -117,13 +124,7 @@ class DgxCloudTarget(CloudTarget):
     mounts: ClassVar[Field] = adopt(
         "mounts", help="Not used: what a workload sees are its pvcs.", never_sent="a warning says that it is not used"
     )
-    retries: int = argument(
-        "count",
-        "How often a job that was evicted, or whose node was at fault, is submitted again.",
-        default=0,
-        topic=TROUBLE,
-        of_one_job=True,
-    )
+    retries: int = key(replace(RETRIES, nemo_run=SAME_NAME))
     secret_vars: dict[str, str] = plain(  # noqa: RUF009 (a field)
         "table[str]",
         "Variable of the job = credential and key that run:ai keeps, such as my-credential/TOKEN.",
@@ -195,7 +196,7 @@ def _problems(env: Mapping[str, Any]) -> Iterator[UserError]:
 def _warnings(env: Mapping[str, Any], target: DgxCloudTarget) -> Iterator[str]:
     if env.get("mounts"):
         yield "mounts are not used: DGX Cloud mounts volume claims only, see pvcs"
-    spec = target_spec(target, env.get("nodes") or 1, env.get("gpus_per_node") or 0)
+    spec = target_spec(target, nodes_of(env), env.get("gpus_per_node") or 0)
     yield from (f"custom_spec.{key} takes the place of what nemotron sets" for key in target.merged(spec).replaced)
     yield from (f"custom_spec.{key}: {why}" for key, why in _ODD.items() if key in target.custom_spec)
 
@@ -203,14 +204,14 @@ def _warnings(env: Mapping[str, Any], target: DgxCloudTarget) -> Iterator[str]:
 def _unfilled(env: Mapping[str, Any], lost: str) -> Iterator[Unfilled]:
     if lost and env.get("pvc_nemo_run_dir"):
         yield Unfilled(lost, key="pvc_nemo_run_dir")
-    for key in ("base_url", "kube_apiserver_url"):
-        url = str(env.get(key) or "")
+    for name in ("base_url", "kube_apiserver_url"):
+        url = str(env.get(name) or "")
         # Not what is still to be filled in, such as YOUR-URL or <url>.
         if url[:1].islower() or url[:1].isdecimal() or "://" in url:
             try:
-                require_encryption(key, url)
+                require_encryption(name, url)
             except UserError as error:
-                yield Unfilled(f"{error.what}; fix: {error.remedy}", key=key)
+                yield Unfilled(f"{error.what}; fix: {error.remedy}", key=name)
     for name in _without_reference(env):
         yield Unfilled(_astray(name))
 

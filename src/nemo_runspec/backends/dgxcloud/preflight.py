@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.cloud.preflight import checks as cloud
 from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
-from nemo_runspec.backends.dgxcloud.credentials import KEY, VARIABLE
+from nemo_runspec.backends.dgxcloud.credentials import KEY, VARIABLE, in_environment
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name
 from nemo_runspec.backends.dgxcloud.payload import credential_of
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
 from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
-from nemo_runspec.plans.target import narrowed, target_of
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.transport.reading import number, table, tables, text
 from nemo_runspec.transport.web import Refused, Web
-
-_PATIENCE = 20.0
-"""Seconds that a question of the doctor's may take in all."""
 
 _KEPT = "run:ai (Credentials, Docker registry)"
 
 
 def checks(question: Question) -> Iterator[Check]:
-    """Everything, each check as soon as it is known. About six requests."""
-    env, target = question.env, narrowed(get_backend("dgxcloud").target_alone(question.env), DgxCloudTarget)
-
-    def request() -> DgxCloudRequest:
-        api = _connect(target, str(env.get(KEY) or os.environ.get(VARIABLE, "").strip()))
-        return DgxCloudRequest(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
-
-    reached = partial(_reached, source="the profile" if env.get(KEY) else VARIABLE)
-    platform = cloud.platform_checks("run:ai", request, reached, partial(cloud.run_checks, _CHECKS))
-    yield from cloud.profile_checks(platform, target, env, _KEPT)
+    """As `profile_checks`. About six requests."""
+    own = str(question.env.get(KEY) or "")
+    source, secret = ("the profile", own) if own else in_environment()
+    reached, checks = partial(_reached, source=source), partial(cloud.run_checks, _CHECKS)
+    connected = partial(_connected, secret=secret)
+    platform = cloud.Platform("run:ai", _KEPT, DgxCloudTarget, DgxCloudRequest, connected, reached, checks)
+    yield from cloud.profile_checks(platform, "dgxcloud", question.env)
 
 
 def fast_checks(api: RunaiApi, plan: Plan, project: Mapping[str, Any] | None = None) -> list[Check]:
@@ -68,13 +60,13 @@ class DgxCloudRequest(cloud.JobRequest[RunaiApi, DgxCloudTarget]):
         return text(self.project.get("id"))
 
 
-def _connect(target: DgxCloudTarget, secret: str) -> RunaiApi:
+def _connected(target: DgxCloudTarget, secret: str) -> RunaiApi:
     """With a new token: one that this process has may be good where the secret is not."""
     if not secret:
         raise UserError("no client secret is found here", remedy=f"set {KEY} in the profile, or export {VARIABLE}=…")
-    web = Web(target.base_url, "run:ai", headers=dict, patience=_PATIENCE)
+    web = Web(target.base_url, "run:ai", headers=dict, patience=cloud.PATIENCE)
     token = Token(partial(fetch_token, web, target.client_id, secret))
-    return RunaiApi(target.base_url, token, target.kube_apiserver_url, patience=_PATIENCE)
+    return RunaiApi(target.base_url, token, target.kube_apiserver_url, patience=cloud.PATIENCE)
 
 
 def _reached(request: DgxCloudRequest, source: str) -> Iterator[Check]:
@@ -157,11 +149,11 @@ def _claims(request: DgxCloudRequest) -> Iterator[Check]:
 
 
 def _run_dir(request: DgxCloudRequest) -> Iterator[Check]:
-    folder = request.target.pvc_nemo_run_dir
-    if request.target.shared:
-        yield ok("pvc_nemo_run_dir", f"{folder} is on a claim that may be written")
-    else:
-        yield failed("pvc_nemo_run_dir", f"{folder} is on no claim that may be written", "put it on one of pvcs")
+    yield cloud.run_dir_check(request.target, "pvc_nemo_run_dir", "a claim that may be written", _on_no_claim)
+
+
+def _on_no_claim(key: str, folder: str) -> Check:
+    return failed(key, f"{folder} is on no claim that may be written", "put it on one of pvcs")
 
 
 def _secrets(request: DgxCloudRequest) -> Iterator[Check]:

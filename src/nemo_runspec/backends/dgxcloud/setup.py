@@ -6,23 +6,23 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nemo_runspec.backends.cloud.preflight.checks import PATIENCE
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
+from nemo_runspec.backends.dgxcloud.credentials import VARIABLE
+from nemo_runspec.backends.dgxcloud.fields import FIELDS
 from nemo_runspec.backends.setup import (
     IMAGE,
-    IMAGE_HELP,
     Interview,
     Setup,
     SetupChoice,
     SetupQuestion,
     ask_image,
     best,
+    helps_of,
     set_values,
 )
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.reading import table, text
-
-_SECRET = "DGX_CLIENT_SECRET"
-_PATIENCE = 20.0
 
 
 def _ask(interview: Interview) -> Mapping[str, Any]:
@@ -31,7 +31,7 @@ def _ask(interview: Interview) -> Mapping[str, Any]:
         SetupQuestion("kube_apiserver_url", "Kubernetes API server, for logs (empty: none)", needed=False)
     )
     client = interview.ask(SetupQuestion("client_id", "Client id of an application of yours"))
-    variable = interview.ask(SetupQuestion("client_secret_variable", "Variable that holds its client secret", _SECRET))
+    variable = interview.ask(SetupQuestion("client_secret_variable", "Variable that holds its client secret", VARIABLE))
     api = _reached(interview, url, client, os.environ.get(variable, ""), variable)
     projects = tuple(SetupChoice(text(row.get("name"))) for row in _listed(interview, api.projects if api else None))
     project = interview.ask(SetupQuestion("project_name", "Project", best(projects), projects, closed=bool(projects)))
@@ -55,7 +55,7 @@ def _reached(interview: Interview, url: str, client: str, secret: str, variable:
         interview.say(f"run:ai was not asked: {variable} is not set" if url and client else "run:ai was not asked")
         return None
     try:
-        return connect({"base_url": url, "client_id": client}, {"client_secret": secret}, patience=_PATIENCE)
+        return connect({"base_url": url, "client_id": client}, {"client_secret": secret}, patience=PATIENCE)
     except UserError as error:
         interview.say(f"run:ai was not asked: {error.what}")
         return None
@@ -97,15 +97,11 @@ SETUP = Setup(
     _ask,
     "DGX Cloud",
     {
-        "base_url": "Address of the run:ai API, such as https://HOST/api/v1.",
-        "kube_apiserver_url": "Kubernetes API server, from which logs are read.",
-        "client_id": "Client id of an application of yours.",
-        "client_secret_variable": f"The variable that holds its secret; by default {_SECRET}.",
-        "project_name": "Project.",
+        **helps_of(FIELDS, "base_url", "kube_apiserver_url", "client_id", "project_name", IMAGE),
+        "client_secret_variable": f"The variable that holds its secret; by default {VARIABLE}.",
         "pvc": "Volume claim for jobs and outputs.",
         "pvc_nemo_run_dir": "Directory for jobs and outputs on it, as jobs see it.",
-        IMAGE: IMAGE_HELP,
     },
-    found=lambda: f"{_SECRET} is set" if os.environ.get(_SECRET) else "",
+    found=lambda: f"{VARIABLE} is set" if os.environ.get(VARIABLE) else "",
     image=True,
 )

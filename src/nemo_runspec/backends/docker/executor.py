@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec.backends.docker.fields import DockerTarget
-from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, plain_environment
+from nemo_runspec.backends.nemorun import import_nemo_run, make_packager, plain_environment, same_arguments
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
-
-_SAME = ("container_image", "num_gpus", "runtime", "shm_size", "ipc_mode", "network", "privileged")
 
 
 def make_executor(plan: Plan, secrets: Mapping[str, str] | None = None, *, environment: bool = False) -> Any:
@@ -22,12 +20,9 @@ def make_executor(plan: Plan, secrets: Mapping[str, str] | None = None, *, envir
     """
     target = target_of(plan, DockerTarget)
     return import_nemo_run().DockerExecutor(
-        **{name: getattr(target, name) for name in _SAME},
+        **same_arguments(target),
         ntasks_per_node=plan.resources.nproc_per_node,
         volumes=list(target.volumes),
-        ulimits=list(target.ulimits),
-        healthcheck=dict(target.healthcheck),
-        additional_kwargs=dict(target.additional_kwargs),
         packager=make_packager(plan.package),
         env_vars=plain_environment(plan) if environment else {},
         launcher=None,

@@ -1,6 +1,6 @@
-"""What a Docker profile may say, and the target a plan gets from it. Pure: Docker is not asked for anything.
+"""What a Docker profile may say, and what a plan carries of it: a key is declared once, as an attribute of the target.
 
-The arguments of NeMo-Run's `DockerExecutor` named here are those of 0.11.1.
+Pure: Docker is not asked for anything. The arguments of NeMo-Run's `DockerExecutor` named here are those of 0.11.1.
 """
 
 from __future__ import annotations
@@ -8,140 +8,104 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nemo_runspec import paths
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import (
+    JOB_DIR,
     MOUNTED,
     Mount,
     control_characters,
-    flags,
     one_per_target,
     raise_problems,
     read_mounts,
-    tables,
-    texts,
 )
 from nemo_runspec.backends.docker.arguments import further_mounts, wrong_arguments
 from nemo_runspec.backends.docker.health import HEALTH
 from nemo_runspec.backends.docker.identity import identity
 from nemo_runspec.backends.docker.sizes import size_in_bytes
 from nemo_runspec.errors import Unfilled, UserError, did_you_mean
-from nemo_runspec.field import Field
+from nemo_runspec.field import SAME_NAME, Field, argument, carried_values, key, keys_of, text
 from nemo_runspec.paths import below
 from nemo_runspec.plans.storage import Storage, may_be_mounted_over, mounts_of_words
 from nemo_runspec.plans.target import Target
-from nemo_runspec.profiles.common import adopt, ships_repository
+from nemo_runspec.profiles.common import adopt, nodes_of, ships_repository
 from nemo_runspec.topics import CONTAINER, PLACE, SIZE
 
 if TYPE_CHECKING:
     from nemo_runspec.plans.model import Resources
 
-FIELDS: tuple[Field, ...] = (
-    adopt("container_image", required=True, nemo_run="container_image"),
-    adopt(
-        "mounts",
-        help='What the container sees: "host:container[:ro]". $NAME, ~ and ./ are filled in on this machine; a name '
-        "without a slash is a Docker volume. Joined with the recipe's own.",
-        nemo_run="volumes",
-    ),
-    adopt("nproc_per_node", nemo_run="ntasks_per_node"),
-    adopt("gpus_per_node", nemo_run="num_gpus"),
-    ships_repository(nemo_run="packager"),
-    Field(
-        "num_gpus",
-        "int",
-        "GPUs the container sees, -1 for all; by default gpus_per_node.",
-        nemo_run="num_gpus",
-        topic=SIZE,
-        asks_gpus=True,
-    ),
-    Field("runtime", "str", "Container runtime, such as nvidia.", nemo_run="runtime", topic=CONTAINER),
-    Field("shm_size", "str", "Size of /dev/shm, such as 16g.", nemo_run="shm_size", topic=SIZE),
-    Field("ipc_mode", "str", "IPC namespace, such as host.", nemo_run="ipc_mode", topic=CONTAINER),
-    Field(
-        "ulimits",
-        "list[str]",
-        "Limits, each name=soft[:hard], such as memlock=-1.",
-        default=[],
-        nemo_run="ulimits",
-        topic=CONTAINER,
-    ),
-    Field(
-        "network",
-        "str",
-        "Docker network; made if it does not exist.",
-        default="nemo_run",
-        nemo_run="network",
-        topic=CONTAINER,
-    ),
-    Field(
-        "privileged",
-        "bool",
-        "Give the container all of the host's devices.",
-        default=False,
-        nemo_run="privileged",
-        topic=CONTAINER,
-    ),
-    Field(
-        "user",
-        "str",
-        "User the container runs as: root, uid[:gid], or a name the image knows; by default you, so that what it "
-        "writes is yours.",
-        topic=PLACE,
-    ),
-    Field("healthcheck", "table", "Health check, as docker-py takes it.", nemo_run="healthcheck", topic=CONTAINER),
-    Field(
-        "additional_kwargs",
-        "table",
-        'Further arguments of docker-py\'s containers.run, such as { mem_limit = "32g" }; they win over all others.',
-        nemo_run="additional_kwargs",
-        verbatim=True,
-    ),
-)
-
 _ULIMIT = re.compile(r"(?P<name>[a-z]+)[=:](?P<soft>-?\d+)(:(?P<hard>-?\d+))?")
 _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _NETWORK = re.compile(rf"(container:)?{_VOLUME.pattern}")
 _UNSET = re.compile(r"\$(?:\{\w+\}|\w+)")
-_JOB_DIR = "/$nemo_run"
-"""What NeMo-Run replaces by the job's directory at the front of a volume."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DockerTarget(Target):
     """A Docker job beyond what every plan says.
 
+    What is declared for the class alone are keys that decide about others, or that stand elsewhere in a plan.
+
     Args:
         container_image: empty where the profile must still name one.
+        num_gpus: None for none, -1 for all.
+        ulimits: `name:soft[:hard]`, the form NeMo-Run takes apart.
         user: who the container's processes are, as Docker takes it. `login`: the name of a user that the image need
             not know, `home`: the folder that is home to it; both empty where the image says so itself.
         volumes: `source:target[:flags]` with the paths of this machine, the directory for jobs among them.
         store: the folder of artifacts where it is one of them only because the job needs it; '' where it is not.
-        ulimits: `name:soft[:hard]`, the form NeMo-Run takes apart.
-        num_gpus: None for none, -1 for all.
         unfilled: what is still missing before the job can run, such as the host's side of a mount.
         warnings: what is odd but not wrong.
     """
 
-    container_image: str = field()
-    user: str = ""
+    container_image: str = key(adopt("container_image", required=True, nemo_run=SAME_NAME, one_line=True), unset="")
+    mounts: ClassVar[Field] = adopt(
+        "mounts",
+        help='What the container sees: "host:container[:ro]". $NAME, ~ and ./ are filled in on this machine; a name '
+        "without a slash is a Docker volume. Joined with the recipe's own.",
+        nemo_run="volumes",
+        one_line=True,
+    )
+    nproc_per_node: ClassVar[Field] = adopt("nproc_per_node", nemo_run="ntasks_per_node")
+    gpus_per_node: ClassVar[Field] = adopt("gpus_per_node", nemo_run="num_gpus")
+    packager: ClassVar[Field] = ships_repository(nemo_run="packager")
+    num_gpus: int | None = argument(
+        "int", "GPUs the container sees, -1 for all; by default gpus_per_node.", topic=SIZE, asks_gpus=True
+    )
+    runtime: str | None = text("Container runtime, such as nvidia.", nemo_run=SAME_NAME, topic=CONTAINER)
+    shm_size: str | None = text("Size of /dev/shm, such as 16g.", nemo_run=SAME_NAME, topic=SIZE)
+    ipc_mode: str | None = text("IPC namespace, such as host.", nemo_run=SAME_NAME, topic=CONTAINER)
+    ulimits: tuple[str, ...] = argument(
+        "list[str]", "Limits, each name=soft[:hard], such as memlock=-1.", default=[], topic=CONTAINER
+    )
+    network: str = text(
+        "Docker network; made if it does not exist.", default="nemo_run", nemo_run=SAME_NAME, topic=CONTAINER
+    )
+    privileged: bool = argument("bool", "Give the container all of the host's devices.", default=False, topic=CONTAINER)
+    user: str = text(
+        "User the container runs as: root, uid[:gid], or a name the image knows; by default you, so that what it "
+        "writes is yours.",
+        unset="",
+        one_line=False,
+        topic=PLACE,
+    )
+    healthcheck: dict[str, Any] = argument(  # noqa: RUF009 (a field)
+        "table", "Health check, as docker-py takes it.", topic=CONTAINER
+    )
+    additional_kwargs: dict[str, Any] = argument(  # noqa: RUF009 (a field)
+        "table",
+        'Further arguments of docker-py\'s containers.run, such as { mem_limit = "32g" }; they win over all others.',
+        verbatim=True,
+    )
+
     login: str = ""
     home: str = ""
     volumes: tuple[str, ...] = ()
     store: str = ""
-    num_gpus: int | None = None
-    runtime: str | None = None
-    shm_size: str | None = None
-    ipc_mode: str | None = None
-    ulimits: tuple[str, ...] = ()
-    network: str = "nemo_run"
-    privileged: bool = False
-    healthcheck: dict[str, Any] = field(default_factory=dict)
-    additional_kwargs: dict[str, Any] = field(default_factory=dict)
     unfilled: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -161,8 +125,11 @@ class DockerTarget(Target):
 
     def storage(self, job_dir: str) -> Storage:
         """As `Target.storage`: what `additional_kwargs` mounts counts as `mounts` does."""
-        words = [word.replace(_JOB_DIR, job_dir, 1) for word in (*self.volumes, f"{job_dir}:{MOUNTED}")]
+        words = [word.replace(JOB_DIR, job_dir, 1) for word in (*self.volumes, f"{job_dir}:{MOUNTED}")]
         return Storage((*mounts_of_words(words), *further_mounts(self.additional_kwargs)), link_of=_link)
+
+
+FIELDS: tuple[Field, ...] = keys_of(DockerTarget)
 
 
 def make_target(request: TargetRequest) -> DockerTarget:
@@ -172,8 +139,8 @@ def make_target(request: TargetRequest) -> DockerTarget:
         UserError: values Docker or NeMo-Run would misread, all of them at once.
     """
     env = request.env
-    problems = control_characters(env, ("container_image", "runtime", "shm_size", "ipc_mode", "network", "mounts"))
-    if (env.get("nodes") or 1) > 1:
+    problems = control_characters(env, (declared.name for declared in FIELDS if declared.one_line))
+    if nodes_of(env) > 1:
         problems.append(
             UserError(
                 f"nodes = {env['nodes']}: executor 'docker' runs on one node",
@@ -196,31 +163,28 @@ def make_target(request: TargetRequest) -> DockerTarget:
     problems += _wrong_network(env) + _wrong_sizes(env) + _wrong_health(env.get("healthcheck") or {})
     problems += wrong_arguments(env.get("additional_kwargs") or {})
     raise_problems("docker", problems)
-    gpus = env.get("num_gpus")
-    return DockerTarget(
-        container_image=env.get("container_image") or "",
+    target = DockerTarget(**carried_values(DockerTarget, env))
+    gpus = env.get("gpus_per_node") if target.num_gpus is None else target.num_gpus
+    return replace(
+        target,
+        num_gpus=gpus or None,
+        ulimits=ulimits,
         user=user.user,
         login=user.login,
         home=user.home,
         volumes=(f"{store}:{store}", *volumes) if store else volumes,
         store=store,
         unfilled=tuple(Unfilled(line, key="mounts") for line in missing_sources(volumes, request.provided)),
-        num_gpus=(env.get("gpus_per_node") if gpus is None else gpus) or None,
-        ulimits=ulimits,
-        network=env.get("network") or "nemo_run",
-        **flags(env, "privileged"),
-        **tables(env, "healthcheck", "additional_kwargs"),
-        **texts(env, "runtime", "shm_size", "ipc_mode"),
     )
 
 
 def _ulimits(given: Any, problems: list[UserError]) -> tuple[str, ...]:
     found = []
-    for text in given:
-        match = _ULIMIT.fullmatch(text)
+    for limit in given:
+        match = _ULIMIT.fullmatch(limit)
         if match is None:
             problems.append(
-                UserError(f"ulimits: {text!r} is not name=soft[:hard]", remedy='such as "memlock=-1"', key="ulimits")
+                UserError(f"ulimits: {limit!r} is not name=soft[:hard]", remedy='such as "memlock=-1"', key="ulimits")
             )
         else:
             found.append(":".join(part for part in match.group("name", "soft", "hard") if part))
@@ -257,7 +221,7 @@ def _link(path: str) -> str | None:
 
 def _here(mount: Mount, problems: list[UserError]) -> Mount:
     """The mount with its source as Docker wants it: absolute, or the name of a volume."""
-    if mount.source.startswith(_JOB_DIR) or _VOLUME.fullmatch(mount.source):
+    if mount.source.startswith(JOB_DIR) or _VOLUME.fullmatch(mount.source):
         return mount
     try:
         source = str(paths.expand_user(os.path.expandvars(mount.source), "mounts"))
@@ -288,7 +252,7 @@ def missing_sources(volumes: Iterable[str], provided: Iterable[str] = ()) -> lis
         f"mounts: {mount.source} of '{mount}' is not there"
         for mount in mounts
         if mount.source.startswith("/")
-        and not mount.source.startswith(_JOB_DIR)
+        and not mount.source.startswith(JOB_DIR)
         and mount.source not in made
         and not os.path.lexists(mount.source)
     ]

@@ -7,11 +7,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
-from nemo_runspec.backends.checks import MOUNTED
+from nemo_runspec.backends.checks import JOB_DIR, MOUNTED
 from nemo_runspec.backends.docker.arguments import body_of, joined
 from nemo_runspec.backends.docker.fields import DockerTarget
 from nemo_runspec.backends.docker.health import health_body
 from nemo_runspec.backends.docker.sizes import size_in_bytes
+from nemo_runspec.backends.nemorun import same_arguments
 from nemo_runspec.json_text import json_text
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
@@ -72,11 +73,17 @@ def request_body(plan: Plan) -> dict[str, Any]:
     return body_of(joined(ours, given)) if given else plain_body(ours)
 
 
+_OTHERWISE = ("container_image", "num_gpus", "additional_kwargs")
+"""Arguments of NeMo-Run's executor that are other ones of docker-py's, or are joined with ours afterwards."""
+
+
 def run_arguments(plan: Plan) -> dict[str, Any]:
     """The container as arguments of docker-py's `containers.run`, as NeMo-Run has them but for `DIFFERENCES`."""
     target = target_of(plan, DockerTarget)
     packaged = plan.package.kind != "none"
+    same = {name: value for name, value in same_arguments(target).items() if name not in _OTHERWISE}
     arguments = {
+        **same,
         "image": target.container_image,
         "entrypoint": list(_ENTRY),
         "command": [],
@@ -85,14 +92,8 @@ def run_arguments(plan: Plan) -> dict[str, Any]:
         "environment": _environment(target),
         "working_dir": LAYOUT.code if packaged else LAYOUT.root,
         "labels": _labels(plan),
-        "healthcheck": dict(target.healthcheck),
         "volumes": volumes_of(plan),
-        "network": target.network,
         "init": True,
-        "runtime": target.runtime,
-        "privileged": target.privileged,
-        "ipc_mode": target.ipc_mode,
-        "shm_size": target.shm_size,
         "ulimits": [_ulimit(text) for text in target.ulimits],
         "device_requests": _device_requests(target),
     }
@@ -135,7 +136,7 @@ _HOST: Mapping[str, str] = {
 
 def volumes_of(plan: Plan) -> list[str]:
     """The mounts, NeMo-Run's name for the job's directory filled in, and that directory itself last, as there."""
-    named = [volume.replace("/$nemo_run", plan.job_dir, 1) for volume in target_of(plan, DockerTarget).volumes]
+    named = [volume.replace(JOB_DIR, plan.job_dir, 1) for volume in target_of(plan, DockerTarget).volumes]
     return [*named, f"{plan.job_dir}:{MOUNTED}"]
 
 

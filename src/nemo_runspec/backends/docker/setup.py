@@ -8,8 +8,9 @@ from contextlib import closing
 from typing import Any
 
 from nemo_runspec.backends.docker.engine import connect, engine_host, is_there
+from nemo_runspec.backends.docker.fields import FIELDS
 from nemo_runspec.backends.docker.preflight import has_gpu_runtime
-from nemo_runspec.backends.setup import IMAGE, IMAGE_HELP, Interview, Setup, SetupChoice, SetupQuestion, ask_image
+from nemo_runspec.backends.setup import IMAGE, Interview, Setup, SetupChoice, SetupQuestion, ask_image, helps_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.lines import text_lines
 from nemo_runspec.text import count
@@ -50,6 +51,4 @@ def _gpus_here() -> int:
     return sum(line.startswith("GPU ") for line in text_lines(listed))
 
 
-SETUP = Setup(
-    _ask, "Docker", {IMAGE: IMAGE_HELP, "gpus_per_node": "GPUs of a node that a job gets."}, found=_found, image=True
-)
+SETUP = Setup(_ask, "Docker", helps_of(FIELDS, IMAGE, "gpus_per_node"), found=_found, image=True)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from nemo_runspec.backends.cloud.api import CloudApi, Json, list_of, rows_of
+from nemo_runspec.backends.cloud.api import PATIENCE, CloudApi, Json, list_of, rows_of
 from nemo_runspec.backends.cloud.connections import Page, every_row, kept_for_thread
 from nemo_runspec.backends.cloud.renewal import unless_missing
 from nemo_runspec.backends.lepton.credentials import LeptonLogin, find_login
@@ -47,7 +47,7 @@ class LeptonApi(CloudApi):
         self,
         login: LeptonLogin,
         *,
-        patience: float = 60.0,
+        patience: float = PATIENCE,
         again: Callable[[], LeptonLogin] | None = None,
     ) -> None:
         super().__init__(login.url, "Lepton", identity=id_of, is_job=is_job, timeout=30.0, patience=patience)
@@ -188,7 +188,7 @@ class LeptonApi(CloudApi):
 
 
 def connect(
-    handle: Mapping[str, Any] | None = None, *, patience: float = 60.0, say: Callable[[str], None] | None = None
+    handle: Mapping[str, Any] | None = None, *, patience: float = PATIENCE, say: Callable[[str], None] | None = None
 ) -> LeptonApi:
     """The workspace that a job is in, or the current one: one per thread and patience, so that it is connected once.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.backends.cloud.api import AT_ONCE
 from nemo_runspec.backends.cloud.handle import handle_of
 from nemo_runspec.backends.cloud.observe import PodPlatform
 from nemo_runspec.backends.cloud.prepare import Answers, PodProvider, refuse
@@ -26,9 +27,6 @@ from nemo_runspec.plans.target import target_of
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.transport.web import Malformed
-
-_BEFORE = 15.0
-"""Seconds that a question before a submission may take in all: somebody waits for it, and nothing is lost."""
 
 _TO_END = 10.0
 """Seconds in which a job that does not even begin to stop is told again."""
@@ -106,7 +104,7 @@ class LeptonProvider(PodProvider[LeptonApi]):
         from nemo_runspec.backends.lepton.resolve import group_of, platform_facts, settled
 
         plan = submission.plan
-        api = connect(self.make_handle(plan), patience=_BEFORE, say=say)
+        api = connect(self.make_handle(plan), patience=AT_ONCE, say=say)
         group = group_of(api, target_of(plan, LeptonTarget))
         facts = platform_facts(api, plan, submission.secrets, group)
         refuse(fast_checks(api, plan, group), say)

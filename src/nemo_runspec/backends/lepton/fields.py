@@ -12,6 +12,7 @@ from typing import Any
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.cloud.fields import (
     NEMO_RUN_ALONE,
+    SECRET_VARS,
     CloudTarget,
     cloud_keys,
     duration,
@@ -27,7 +28,7 @@ from nemo_runspec.field import SAME_NAME, Field, argument, key
 from nemo_runspec.placeholders import Placeholder
 from nemo_runspec.plans.model import Plan, Resources
 from nemo_runspec.plans.storage import READ_ONLY, StorageMount, tables
-from nemo_runspec.profiles.common import adopt
+from nemo_runspec.profiles.common import adopt, nodes_of
 from nemo_runspec.topics import CODE, COMMAND, CONTAINER, FILES, PLACE, SIZE, TROUBLE
 from nemo_runspec.transport.reading import count
 
@@ -117,13 +118,7 @@ class LeptonTarget(CloudTarget):
         never_sent=NEMO_RUN_ALONE,
         topic=CODE,
     )
-    secret_vars: dict[str, str] = argument(  # noqa: RUF009 (a field)
-        "table[str]",
-        "Variable of the job = name of a secret that the platform keeps.",
-        topic=COMMAND,
-        verbatim=True,
-        keeps_secrets=True,
-    )
+    secret_vars: dict[str, str] = key(replace(SECRET_VARS, nemo_run=SAME_NAME))  # noqa: RUF009 (a field)
     mounted_at: str = ""
 
     def request(self, plan: Plan) -> CreateRequest:
@@ -157,7 +152,7 @@ def make_target(request: TargetRequest) -> LeptonTarget:
     """
     env = request.env
     target = make_cloud_target("lepton", LeptonTarget, env, rules.problems(env, request.name))
-    folder, nodes = target.nemo_run_dir, env.get("nodes") or 1
+    folder, nodes = target.nemo_run_dir, nodes_of(env)
     at = "" if target.storage("").mount_of(folder) else mounting_point(folder)
     target = replace(target, mounted_at=at, shared=bool(at) or not target.why_lost(folder))
     why = no_meeting(target, nodes)
@@ -225,5 +220,5 @@ def _key_warnings(env: Mapping[str, Any]) -> Iterator[str]:
 
 def _custom_warnings(target: LeptonTarget, env: Mapping[str, Any]) -> Iterator[str]:
     """What `custom_spec` replaces of the job's spec, each key by its path."""
-    spec = make_spec(target, env.get("nodes") or 1, env.get("secrets") or (), ())
+    spec = make_spec(target, nodes_of(env), env.get("secrets") or (), ())
     return (f"custom_spec replaces {path} of the job's spec" for path in target.merged(spec).replaced)

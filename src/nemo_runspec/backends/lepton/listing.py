@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from nemo_runspec.backends.cloud.api import AT_ONCE
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.backends.lepton.nodes import is_open, state_of
 from nemo_runspec.backends.lepton.resolve import source_of
@@ -17,7 +18,7 @@ from nemo_runspec.transport.reading import number, text, texts, whole
 
 def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None) -> LeptonApi:
     """The current workspace. Raises `UserError` without a login."""
-    return connect(patience=15.0, say=partial(print, file=sys.stderr, flush=True))
+    return connect(patience=AT_ONCE, say=partial(print, file=sys.stderr, flush=True))
 
 
 def _groups(request: ListingRequest[LeptonApi]) -> list[dict[str, Any]]:

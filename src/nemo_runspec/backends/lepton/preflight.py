@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.cloud.preflight import checks as cloud
 from nemo_runspec.backends.cloud.preflight.room import Room, room_check
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
@@ -19,12 +18,9 @@ from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, 
 from nemo_runspec.check import Check, Question, Verdict, failed, ok, skipped, warning
 from nemo_runspec.paths import below
 from nemo_runspec.plans.model import Plan
-from nemo_runspec.plans.target import narrowed, target_of
+from nemo_runspec.plans.target import target_of
 from nemo_runspec.transport.reading import count, number, text
 from nemo_runspec.transport.web import Refused
-
-_PATIENCE = 20.0
-"""Seconds that a question of the doctor's may take in all."""
 
 _KEPT = "image_pull_secrets of the workspace"
 
@@ -40,15 +36,13 @@ _PHASES: Mapping[str, tuple[Verdict, str]] = {
 
 
 def checks(question: Question) -> Iterator[Check]:
-    """Everything, each check as soon as it is known. About ten requests."""
-    env, target = question.env, narrowed(get_backend("lepton").target_alone(question.env), LeptonTarget)
+    """As `profile_checks`. About ten requests."""
+    platform = cloud.Platform("Lepton", _KEPT, LeptonTarget, LeptonRequest, _connected, _reached, _all)
+    yield from cloud.profile_checks(platform, "lepton", question.env)
 
-    def request() -> LeptonRequest:
-        api = connect(patience=_PATIENCE)
-        return LeptonRequest(api, target, int(env.get("nodes") or 1), env.get("gpus_per_node"))
 
-    platform = cloud.platform_checks("Lepton", request, _reached, _all)
-    yield from cloud.profile_checks(platform, target, env, _KEPT)
+def _connected(_: LeptonTarget) -> LeptonApi:
+    return connect(patience=cloud.PATIENCE)
 
 
 def fast_checks(api: LeptonApi, plan: Plan, group: Mapping[str, Any] | None = None) -> list[Check]:
@@ -263,12 +257,12 @@ def _mount(number: int, mount: Mapping[str, Any], volumes: Sequence[Volume], *, 
 
 
 def _run_dir(request: LeptonRequest) -> Iterator[Check]:
-    folder = request.target.nemo_run_dir
-    if request.target.shared:
-        yield ok("nemo_run_dir", f"{folder} is on a mount")
-        return
+    yield cloud.run_dir_check(request.target, "nemo_run_dir", "a mount", _on_no_mount)
+
+
+def _on_no_mount(key: str, folder: str) -> Check:
     seen = f"{folder} is on none of mounts: what a job writes there is lost when it ends"
-    yield warning("nemo_run_dir", seen, "put it below a mount_path; several nodes, or outputs, need that")
+    return warning(key, seen, "put it below a mount_path; several nodes, or outputs, need that")
 
 
 def _secrets(request: LeptonRequest) -> Iterator[Check]:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nemo_runspec.backends.cloud.preflight.checks import PATIENCE
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of
 from nemo_runspec.backends.lepton.credentials import find_login
+from nemo_runspec.backends.lepton.fields import FIELDS
 from nemo_runspec.backends.lepton.resolve import Volume, volumes_of
 from nemo_runspec.backends.lepton.shapes import gpus_of, job_shapes
 from nemo_runspec.backends.setup import (
     IMAGE,
-    IMAGE_HELP,
     Interview,
     Setup,
     SetupChoice,
     SetupQuestion,
     ask_image,
     best,
+    helps_of,
     set_values,
 )
 from nemo_runspec.errors import UserError
-
-_PATIENCE = 20.0
 
 
 def _found() -> str:
@@ -49,7 +49,7 @@ def _ask(interview: Interview) -> Mapping[str, Any]:
 
 def _reached(interview: Interview) -> tuple[LeptonApi | None, Sequence[Mapping[str, Any]]]:
     try:
-        api = connect(patience=_PATIENCE)
+        api = connect(patience=PATIENCE)
         groups = api.node_groups()
     except UserError as error:
         interview.say("\n".join(filter(None, (f"Lepton was not asked: {error.what}", error.remedy))))
@@ -88,11 +88,9 @@ SETUP = Setup(
     _ask,
     "Lepton",
     {
-        "node_group": "Node group, by name or id.",
-        "resource_shape": "Resource shape of a node, such as gpu.8xh100-sxm.",
+        **helps_of(FIELDS, "node_group", "resource_shape", IMAGE),
         "volume": "Volume for jobs and outputs, such as node-nfs:lustre.",
         "nemo_run_dir": "Directory for jobs and outputs on that volume, as jobs see it.",
-        IMAGE: IMAGE_HELP,
     },
     found=_found,
     image=True,

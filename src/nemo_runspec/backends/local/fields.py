@@ -1,46 +1,22 @@
-"""What a local profile may say, and the target a plan gets from it. Pure."""
+"""What a local profile may say, and what a plan carries of it: keys are declared as attributes of the target. Pure."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.errors import UserError
-from nemo_runspec.field import Field
+from nemo_runspec.field import Field, carried_values, keys_of, plain
 from nemo_runspec.plans.storage import Storage
 from nemo_runspec.plans.target import Target
-from nemo_runspec.profiles.common import adopt
+from nemo_runspec.profiles.common import adopt, nodes_of
 from nemo_runspec.topics import FILES
 
-FIELDS: tuple[Field, ...] = (
-    Field(
-        "job_dir",
-        "str",
-        "Directory for outputs and caches (NEMO_RUN_DIR in the job); by default ~/.nemotron/run.",
-        topic=FILES,
-    ),
-    adopt(
-        "nproc_per_node",
-        help="Processes that torchrun starts; by default gpus_per_node, else 1. Under direct and ray there is one.",
-        nemo_run="ntasks_per_node",
-    ),
-    adopt("nodes", help="A local run has one node.", nemo_run="nodes"),
-    adopt(
-        "container_image",
-        help="Not used: a local run has no container.",
-        never_sent="a local run has no container",
-    ),
-    adopt(
-        "mounts",
-        help="Not used: a local run sees this machine as it is.",
-        never_sent="a warning says that it is not used",
-    ),
-)
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTarget(Target):
     """A local job beyond what every plan says.
 
@@ -49,13 +25,36 @@ class LocalTarget(Target):
         warnings: what is odd but not wrong.
     """
 
-    job_dir: str | None = None
+    job_dir: str | None = plain(
+        "str", "Directory for outputs and caches (NEMO_RUN_DIR in the job); by default ~/.nemotron/run.", topic=FILES
+    )
+    nproc_per_node: ClassVar[Field] = adopt(
+        "nproc_per_node",
+        help="Processes that torchrun starts; by default gpus_per_node, else 1. Under direct and ray there is one.",
+        nemo_run="ntasks_per_node",
+    )
+    nodes: ClassVar[Field] = adopt("nodes", help="A local run has one node.", nemo_run="nodes")
+    mounts: ClassVar[Field] = adopt(
+        "mounts",
+        help="Not used: a local run sees this machine as it is.",
+        never_sent="a warning says that it is not used",
+    )
     warnings: tuple[str, ...] = ()
 
     def storage(self, job_dir: str) -> Storage:
         """As `Target.storage`: a job sees this machine as it is."""
         return Storage(whole=True)
 
+
+FIELDS: tuple[Field, ...] = (
+    *keys_of(LocalTarget),
+    adopt(
+        "container_image",
+        help="Not used: a local run has no container.",
+        never_sent="a local run has no container",
+    ),
+)
+"""The image is no attribute of the target: there every target says which image its job has, and this one has none."""
 
 _SYSTEMS = {"Darwin": "macOS"}
 
@@ -81,14 +80,14 @@ def make_target(request: TargetRequest) -> LocalTarget:
     Raises:
         UserError: more than one node.
     """
-    nodes = request.env.get("nodes") or 1
+    nodes = nodes_of(request.env)
     if nodes != 1:
         raise UserError(
             f"nodes = {nodes}: a local run has one node, this machine",
             remedy="run.env.nodes=1, a config made for one node (such as -c tiny), or a profile of another executor",
             key="nodes",
         )
-    return LocalTarget(request.env.get("job_dir") or None, tuple(_warnings(request)))
+    return LocalTarget(**carried_values(LocalTarget, request.env), warnings=tuple(_warnings(request)))
 
 
 def _warnings(request: TargetRequest) -> Iterator[str]:

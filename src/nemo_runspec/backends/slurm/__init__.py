@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_runspec.backends.base import Backend
+from nemo_runspec.backends.checks import JOB_DIR
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.values import run_dir
 
@@ -38,6 +39,6 @@ BACKEND = SlurmBackend(
     node_identity="nemo_runspec.backends.slurm.executor:SRUN_TASK",
     ships_repository=True,
     builds=True,
-    mounts_sent_to="/$nemo_run",
+    mounts_sent_to=JOB_DIR,
     run_dir_key="remote_job_dir",
 )

@@ -23,6 +23,7 @@ from nemo_runspec.backends.slurm.values import HOME, PATH, directory_of, run_dir
 from nemo_runspec.errors import UserError
 from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.profiles.common import nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,7 +174,7 @@ def build_problems(env: Mapping[str, Any]) -> Iterator[UserError]:
         if not _REGISTRY.fullmatch(name):
             what = f"build_registries: {name!r} is no registry's host name"
             yield UserError(what, remedy='such as "ghcr.io"', key="build_registries")
-    if (env.get("nodes") or 1) > 1 or (env.get("nproc_per_node") or 1) > 1:
+    if nodes_of(env) > 1 or (env.get("nproc_per_node") or 1) > 1:
         yield UserError("nodes: a container is built by one process on one node", remedy="leave it out", key="nodes")
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nemo_runspec.backends.checks import MOUNTED
-from nemo_runspec.backends.slurm.values import HOME, JOB_DIR, array_size, gpus_of_job
+from nemo_runspec.backends.checks import JOB_DIR, MOUNTED
+from nemo_runspec.backends.slurm.values import HOME, array_size, gpus_of_job
 from nemo_runspec.backends.stall import STALL_TIMEOUT
 from nemo_runspec.field import SAME_NAME, Field, argument, key, keys_of, plain, text
 from nemo_runspec.plans.storage import Storage, mounts_of_words
@@ -199,7 +199,7 @@ class SlurmTarget(Target):
         adopt(
             "mounts",
             help='What the container sees: "source:target[:flags]", the source a path on the cluster. $NAME is filled '
-            "in there; a source that begins with /$nemo_run lies in the job's own directory. Joined with the recipe's "
+            f"in there; a source that begins with {JOB_DIR} lies in the job's own directory. Joined with the recipe's "
             "own.",
             nemo_run="container_mounts",
             one_line=True,
@@ -244,8 +244,8 @@ class SlurmTarget(Target):
     stall_action: str = plain(
         "str",
         "What becomes of a job that stall_timeout has ended: stop, or requeue (at most three times).",
-        default="stop",
-        choices=("stop", "requeue"),
+        default=Target.stall_action,
+        choices=(Target.stall_action, "requeue"),
         of_builds=False,
         topic=TROUBLE,
     )

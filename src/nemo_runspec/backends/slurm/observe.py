@@ -26,7 +26,7 @@ from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobside.downsample import as_lines, downsample
 from nemo_runspec.records.facts import JobFacts
-from nemo_runspec.records.status import JobStatus
+from nemo_runspec.records.status import JobStatus, never_submitted
 from nemo_runspec.script.programs import DOWNSAMPLE, program_text
 from nemo_runspec.script.quoting import assignments
 from nemo_runspec.script.wandb_run import parse_run
@@ -193,7 +193,7 @@ def job_statuses(host: Host, handles: Sequence[Handle], *, positions: bool = Fal
     for each in submitted:
         if each is not None and each.get("health_check") and jobs[str(each["id"])].slurm_reason == "JobHeldUser":
             _finish_health_check(host, each)
-    return [_never_submitted() if each is None else _status(jobs[str(each["id"])], each) for each in submitted]
+    return [never_submitted() if each is None else _status(jobs[str(each["id"])], each) for each in submitted]
 
 
 def _finish_health_check(host: Host, handle: Handle) -> None:
@@ -263,10 +263,6 @@ def _find(host: Host, handle: Handle) -> Handle | None:
             remedy="let the profile's host lead to that cluster again",
         )
     return None if found is None else {**handle, "job_dir": folder, "id": found.id}
-
-
-def _never_submitted() -> JobStatus:
-    return JobStatus("failed", "it was never submitted: nemotron ended before it did", exit_code=1, gone=True)
 
 
 def _status(job: ClusterJob, handle: Handle) -> JobStatus:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.artifacts.store import versions_of
 from nemo_runspec.backends.base import Program, RenderedFile, Rendering, common_ranges
-from nemo_runspec.backends.checks import MOUNTED
+from nemo_runspec.backends.checks import JOB_DIR, MOUNTED
 from nemo_runspec.backends.slurm.executor import (
     BATCH_LINES,
     executor_arguments,
@@ -32,7 +32,7 @@ from nemo_runspec.backends.slurm.executor import (
 )
 from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
 from nemo_runspec.backends.slurm.health import health_files, health_seconds
-from nemo_runspec.backends.slurm.values import HOME, HOST, JOB_DIR, lead_of, name_of, shell_word
+from nemo_runspec.backends.slurm.values import HOME, HOST, lead_of, name_of, shell_word
 from nemo_runspec.errors import UserError
 from nemo_runspec.placeholders import Placeholder, explained
 from nemo_runspec.plans.model import Plan

@@ -8,26 +8,28 @@ from typing import Any
 
 from nemo_runspec.backends.setup import (
     IMAGE,
-    IMAGE_HELP,
     Interview,
     Setup,
     SetupChoice,
     SetupQuestion,
     best,
+    helps_of,
     set_values,
 )
 from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, Answer, program, run_script
+from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.preflight import SCRIPT, SECONDS
 from nemo_runspec.backends.slurm.values import gpus_in
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
+from nemo_runspec.field import defaults_of
 from nemo_runspec.script.quoting import assignments
 from nemo_runspec.text import count
 from nemo_runspec.transport.connect import connect
 from nemo_runspec.transport.ssh_config import aliases
 
 _TIMEOUT = 90.0
-_TIME = "04:00:00"
+_TIME = str(defaults_of(FIELDS)["time"])
 _MOST = 12
 """Hosts that are offered."""
 
@@ -143,15 +145,9 @@ SETUP = Setup(
     "Slurm",
     {
         "host": "Login node, or an alias of ~/.ssh/config; also me@host. Not on a login node itself.",
-        "user": "Your name there, if ssh does not know it.",
-        "port": "ssh's port there, if ssh does not know it.",
-        "identity": "Private key file, if ssh does not know it.",
-        "account": "Account the jobs are billed to.",
-        "partition": "Partition.",
-        "gpus_per_node": "GPUs of a node that a job gets.",
+        **helps_of(FIELDS, "user", "port", "identity", "account", "partition", "gpus_per_node", IMAGE),
         "time": f"Time limit of a job; by default {_TIME}.",
         "remote_job_dir": "Directory for jobs and outputs, which all nodes see.",
-        IMAGE: IMAGE_HELP,
     },
     found=_found,
     preferred=True,

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nemo_runspec import paths
-from nemo_runspec.backends.checks import short
+from nemo_runspec.backends.checks import JOB_DIR, short
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 from nemo_runspec.placeholders import TextPlaceholder, fill
@@ -31,9 +31,6 @@ Its name has no character that a shell or Slurm reads specially, so that filling
 """
 
 HOST = TextPlaceholder("@HOST@", "the login node, which the profile does not name yet")
-
-JOB_DIR = "/$nemo_run"
-"""What NeMo-Run replaces by the job's directory at the front of a mount's source."""
 
 PATH = re.compile(r"[A-Za-z0-9_@+=./-]+")
 """What a directory's name may hold: Slurm reads it where no shell fills in a variable."""

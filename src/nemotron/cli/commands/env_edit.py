@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.backends import DEFAULT_EXECUTOR
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.paths import expanded
 from nemo_runspec.profiles.assign import key_path, keys_of, read_changes
 from nemo_runspec.profiles.edit import check_name, with_keys, without_section
 from nemo_runspec.profiles.envfile import EnvFile, env_file_of
-from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR, executor_of
+from nemo_runspec.profiles.executor import executor_of
 from nemo_runspec.profiles.files import SCHEMA_LINE, target_file, write_env_file
 from nemo_runspec.profiles.find import find_user_file
 from nemo_runspec.profiles.load import above_users, load_env_files

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends import find_backend, known_executors
+from nemo_runspec.backends import DEFAULT_EXECUTOR, find_backend, known_executors
 from nemo_runspec.backends.setup import Setup, SetupChoice, SetupQuestion
 from nemo_runspec.console import note
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.profiles.edit import check_name
-from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.profiles.files import project_root, target_file
 from nemo_runspec.source import display_path
 from nemotron.cli import complete

@@ -18,6 +18,7 @@ from nemo_runspec.backends.cloud.pod.program import DATA, DATA_PROGRAM
 from nemo_runspec.backends.provider import Parts, Say
 from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
+from nemo_runspec.jobside.gates import PATIENCE, USUAL_PATIENCE
 from nemo_runspec.plans.model import BundleFile, Plan
 from nemo_runspec.script.programs import CHECKS_PROGRAM, POD_PROGRAMS
 from nemo_runspec.submission.request import Submission
@@ -31,7 +32,6 @@ _SAME = (*POD_PROGRAMS, CHECKS_PROGRAM)
 LONGEST_WORD = 100_000
 """Characters of one word. The kernel takes 131,072 bytes, its end included (MAX_ARG_STRLEN, man 2 execve)."""
 
-_PATIENCE = "NEMOTRON_BARRIER_SECONDS"
 
 _MODULES = ("data", "data_cache", "data_outputs", "data_staged", "s3", "s3_signing", "s3_wire")
 """Of `storage/`, those that travel with jobs."""
@@ -65,7 +65,7 @@ class JobUpload:
     parts: tuple[Part, ...]
     job_dir: str
     nodes: int = 1
-    patience: int = 3600
+    patience: int = USUAL_PATIENCE
 
 
 def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: Say) -> JobUpload:
@@ -168,8 +168,8 @@ def _send(kind: str, content: bytes | Path, way: Way, offer: Offer, say: Say) ->
 
 
 def _patience(plan: Plan) -> int:
-    given = next((variable.value for variable in plan.env if variable.name == _PATIENCE), "")
-    return int(given) if given else 3600
+    given = next((variable.value for variable in plan.env if variable.name == PATIENCE), "")
+    return int(given) if given else USUAL_PATIENCE
 
 
 def data_program() -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.preflight.image import image_check
 from nemo_runspec.backends.cloud.preflight.storage import address_checks, storage_checks
@@ -13,13 +14,18 @@ from nemo_runspec.backends.cloud.preflight.ways import transport_checks
 from nemo_runspec.check import Check, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.plans.model import Plan
-from nemo_runspec.plans.target import target_of
+from nemo_runspec.plans.target import narrowed, target_of
+from nemo_runspec.profiles.common import nodes_of
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.web import Refused
 
 Api = TypeVar("Api")
 T = TypeVar("T", bound=CloudTarget)
 R = TypeVar("R")
+J = TypeVar("J")
+
+PATIENCE = 20.0
+"""Seconds that a question of the doctor's may take in all, and of those that a new profile is made of."""
 
 
 @dataclass(frozen=True)
@@ -38,40 +44,59 @@ class JobRequest(Generic[Api, T]):
     given: Mapping[str, Any] | None = None
 
 
-def profile_checks(
-    platform: Iterable[Check], target: CloudTarget, env: Mapping[str, Any], kept: str
-) -> Iterator[Check]:
-    """Everything that is looked at for a profile: what the platform says, the image's registry, data, the code's ways.
+@dataclass(frozen=True)
+class Platform(Generic[Api, T, J]):
+    """How a platform is asked whether a profile is going to work.
 
     Args:
-        kept: where the platform's own credentials for registries are, for a person.
+        name: for a person. `kept`: where its own credentials for registries are, for a person.
+        target: the type of its jobs' targets. `request`: that of what they ask of it.
+        connect: raises `UserError` where there are no credentials, or they cannot be used.
+        reached: whether it answers, and accepts them. `checks`: the rest.
     """
-    yield from platform
-    yield image_check(str(env.get("container_image") or ""), kept)
+
+    name: str
+    kept: str
+    target: type[T]
+    request: Callable[[Api, T, int, int | None], J]
+    connect: Callable[[T], Api]
+    reached: Callable[[J], Iterable[Check]]
+    checks: Callable[[J], Iterable[Check]]
+
+
+def profile_checks(platform: Platform[Api, T, J], executor: str, env: Mapping[str, Any]) -> Iterator[Check]:
+    """Everything that is looked at for a profile: what the platform says, the image's registry, data, the code's ways.
+
+    Each check as soon as it is known.
+    """
+    target = narrowed(get_backend(executor).target_alone(env), platform.target)
+    yield from _platform_checks(platform, target, env)
+    yield image_check(str(env.get("container_image") or ""), platform.kept)
     yield from storage_checks(target)
     yield from transport_checks(target, str(env.get("packager") or "none"))
 
 
-def platform_checks(
-    platform: str,
-    connect: Callable[[], R],
-    reached: Callable[[R], Iterable[Check]],
-    checks: Callable[[R], Iterable[Check]],
-) -> Iterator[Check]:
-    """What a platform says of a job's request, as far as it can be asked.
-
-    Args:
-        connect: makes the request; raises `UserError` where there are no credentials, or they cannot be used.
-        reached: whether it answers, and accepts them. `checks`: the rest.
-    """
+def _platform_checks(platform: Platform[Api, T, J], target: T, env: Mapping[str, Any]) -> Iterator[Check]:
+    """What a platform says of a job's request, as far as it can be asked."""
     try:
-        request = connect()
+        api = platform.connect(target)
     except UserError as error:
         yield of_error("credentials", error)
-        yield skipped(platform, "not checked: it takes credentials")
+        yield skipped(platform.name, "not checked: it takes credentials")
         return
-    instead = skipped(f"the rest of {platform}", "not checked: it does not answer as it should")
-    yield from unless_failed(reached(request), checks(request), [instead])
+    request = platform.request(api, target, nodes_of(env), env.get("gpus_per_node"))
+    instead = skipped(f"the rest of {platform.name}", "not checked: it does not answer as it should")
+    yield from unless_failed(platform.reached(request), platform.checks(request), [instead])
+
+
+def run_dir_check(target: CloudTarget, key: str, there: str, otherwise: Callable[[str, str], Check]) -> Check:
+    """Whether the directory for jobs, which a profile names by that key, outlives them.
+
+    Args:
+        there: what it lies on then, for a person. `otherwise`: takes the key and the directory.
+    """
+    folder = str(getattr(target, key))
+    return ok(key, f"{folder} is on {there}") if target.shared else otherwise(key, folder)
 
 
 def submission_checks(plan: Plan, platform: Iterable[Check]) -> list[Check]:

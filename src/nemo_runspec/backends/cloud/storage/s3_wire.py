@@ -29,6 +29,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from nemo_runspec.backends.cloud.storage.s3_signing import Keys, Request, authorised, encoded, quoted, stamp_of
+from nemo_runspec.s3_names import REGION
 
 T = TypeVar("T")
 
@@ -106,7 +107,7 @@ class Wire:
     """The way to one service. Threads may share it: each has a connection of its own.
 
     Args:
-        endpoint: URL of the service; '' is Amazon's. `region`: '' is us-east-1.
+        endpoint: URL of the service; '' is Amazon's. `region`: '' is `REGION`.
         timeout: seconds without a byte. `patience`: seconds without progress, over all tries.
 
     Attributes:
@@ -115,7 +116,7 @@ class Wire:
 
     def __init__(self, keys: Keys, endpoint: str, region: str, timeout: float, patience: float) -> None:
         self.keys = keys
-        self.region = region or "us-east-1"
+        self.region = region or REGION
         self.endpoint = (endpoint if "://" in endpoint or not endpoint else "https://" + endpoint).rstrip("/")
         self.timeout = timeout
         self.patience = patience

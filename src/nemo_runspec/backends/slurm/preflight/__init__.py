@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.backends.checks import JOB_DIR
 from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, program
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME, run_dir, shell_word
 from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.model import Bundle, Launch, Package, Plan, PythonEnv, RecipeRef, Resources
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.profiles.common import nodes_of, processes_per_node
 from nemo_runspec.script.quoting import assignments
 from nemo_runspec.transport.registry import ACCEPT, Image, image_of
 
@@ -49,7 +51,7 @@ def plan_of(env: Mapping[str, Any], mode: str) -> Plan:
     """
     backend = get_backend("slurm")
     gpus = int(env.get("gpus_per_node") or 0)
-    resources = Resources(int(env.get("nodes") or 1), gpus, int(env.get("nproc_per_node") or gpus or 1))
+    resources = Resources(nodes_of(env), gpus, processes_per_node(env))
     target = backend.target_alone(env, mode, name=_NAME)
     return Plan(
         name=_NAME, recipe=RecipeRef("doctor", "doctor", ""), config_name=None, executor="slurm", mode=mode,
@@ -155,4 +157,4 @@ def login_request(env: Mapping[str, Any]) -> LoginRequest:
 def sources(mounts: Sequence[Any]) -> tuple[str, ...]:
     """Where mounts come from, each once. What lies in the job's own directory is not there yet, nor is a clone."""
     found = [str(mount).split(":")[0] for mount in mounts if "auto_mount:" not in str(mount)]
-    return tuple(dict.fromkeys(source for source in found if not re.match(r"/\$nemo_run\b", source)))
+    return tuple(dict.fromkeys(source for source in found if not re.match(rf"{re.escape(JOB_DIR)}\b", source)))

@@ -24,6 +24,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
+from nemo_runspec.profiles.common import nodes_of
 from nemo_runspec.transport.base import Broken, Host
 from nemo_runspec.transport.registry import image_of
 
@@ -130,7 +131,7 @@ def _gpus(question: Question, rows: list[list[str]]) -> Iterator[Check]:
 
 
 def _script(question: Question, request: LoginRequest) -> str:
-    nodes = min(_NODES, int(question.env.get("nodes") or 1))
+    nodes = min(_NODES, nodes_of(question.env))
     lines = [
         line.removeprefix("#SBATCH ") for line in text_lines(request.drafts[0].script) if line.startswith("#SBATCH ")
     ]

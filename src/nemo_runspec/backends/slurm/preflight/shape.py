@@ -13,6 +13,7 @@ from nemo_runspec.backends.slurm.values import gpus_in
 from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
 from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
+from nemo_runspec.profiles.common import nodes_of
 
 NOT_NOW = "configuration is not available"
 """`sbatch --test-only` says this also where nodes are only down; sbatch itself takes such a job (seen in 22.05)."""
@@ -115,7 +116,7 @@ def refused(section: Section, draft: Draft, answer: Answer) -> UserError:
 def described(question: Question) -> str:
     """The shape in words."""
     env = question.env
-    nodes, gpus = int(env.get("nodes") or 1), env.get("gpus_per_node")
+    nodes, gpus = nodes_of(env), env.get("gpus_per_node")
     each = f" x {gpus} GPUs" if gpus else ", GPUs as the recipe asks" if gpus is None else ""
     return f"{nodes} node{'' if nodes == 1 else 's'}{each}, {env.get('time')}"
 

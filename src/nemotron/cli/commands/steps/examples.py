@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from nemo_runspec.backends import known_executors
+from nemo_runspec.backends import DEFAULT_EXECUTOR, known_executors
 from nemo_runspec.catalog import STEPS, Recipe, recipe_at
 from nemo_runspec.errors import UserError
-from nemo_runspec.profiles.executor import DEFAULT_EXECUTOR
 from nemo_runspec.steps import step_id
 
 _WRITER = f"{STEPS}/env/env_toml"

@@ -235,9 +235,16 @@ def test_an_earlier_attempt_is_not_the_last():
     assert (said.kind, said.evidence) == ("user code", "ValueError: nan")
 
 
-def test_the_health_check_names_a_node():
-    reason = "health check: bad node n3: 7 GPUs, and 8 are asked for (given up after 3 other tries)"
-    said = of(failed(markers=[NodeMarker(2, 1, phase="start", host="n3", reason=reason)]))
+@pytest.mark.parametrize(
+    ("reason", "beside"),
+    [
+        ("a node is bad, in whatever words", {"reason_code": "health", "detail": LACKS}),
+        (f"health check: bad node n3: {LACKS}", {}),
+    ],
+    ids=["as it is written", "as an earlier release wrote it"],
+)
+def test_the_health_check_names_a_node(reason, beside):
+    said = of(failed(markers=[NodeMarker(2, 1, phase="start", host="n3", reason=reason, **beside)]))
     assert (said.kind, said.what) == (
         "health check",
         "node n3 is bad: 7 GPUs, and 8 are asked for (given up after 3 other tries)",

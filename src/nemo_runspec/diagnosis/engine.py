@@ -246,7 +246,7 @@ def _by_reason(case: Case, marker: NodeMarker) -> Diagnosis:
     quoted = next((each for each in SYSTEM if each.line_in((reason,))), None)
     stack = stack_of(case.tail) if marker.reason_code == "stall" else ""
     what = found.what.format(
-        reason.removeprefix(f"health check: bad node {marker.host}: "),
+        marker.bare_reason or reason,
         on=_at(marker),
         node=marker.host,
         ended=case.ended,

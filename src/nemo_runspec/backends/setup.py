@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from nemo_runspec.field import Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,12 @@ class Setup:
 
 IMAGE = "container_image"
 IMAGE_HELP = "Container image; by default each recipe's own."
+
+
+def help_of(fields: Iterable[Field], *names: str) -> dict[str, str]:
+    """What options say that answer for a key of the profile: as the key itself does."""
+    known = {field.name: field.help for field in fields}
+    return {name: known[name] for name in names}
 
 
 def ask_image(interview: Interview, choices: tuple[SetupChoice, ...] = ()) -> dict[str, str]:

@@ -11,14 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from nemo_runspec.backends.slurm.cluster.job import (
-    NO_REASON,
-    ClusterJob,
-    SlurmReason,
-    SlurmState,
-    reason_of,
-    state_of,
-)
+from nemo_runspec.backends.slurm.cluster.job import NO_REASON, ClusterJob, SlurmReason, SlurmState, reason_of, state_of
 from nemo_runspec.backends.slurm.cluster.query import CANNOT_WRITE
 from nemo_runspec.diagnosis import engine
 from nemo_runspec.diagnosis.causes import MEMORY, REGISTRY
@@ -215,11 +208,9 @@ def diagnose(
         known: errors that its recipe knows.
         key_source: where `remote_job_dir` was set, such as `env.toml:7 [cluster]`; '' where that is not known.
     """
-    return (
-        engine.diagnose(replace(case_of(job, tail, batch_tail, key_source), known=known))
-        if is_over(job.state)
-        else None
-    )
+    if not is_over(job.state):
+        return None
+    return engine.diagnose(replace(case_of(job, tail, batch_tail, key_source), known=known))
 
 
 def case_of(job: ClusterJob, tail: bytes, batch_tail: bytes, key_source: str) -> Case:

@@ -102,14 +102,15 @@ class SlurmState:
         return is_over(self.state)
 
 
+_RELEASED = "scontrol release lets it go on"
+_NEVER = "it will never start; cancel it"
+
 STATES: Mapping[str, SlurmState] = {
     "PENDING": SlurmState("queued"),
     "REQUEUED": SlurmState("queued", "requeued"),
     "REQUEUE_FED": SlurmState("queued", "requeued by the federation"),
-    "REQUEUE_HOLD": SlurmState("queued", "held after a requeue: scontrol release lets it go on", held=True),
-    "SPECIAL_EXIT": SlurmState(
-        "queued", "held in a special state after a requeue: scontrol release lets it go on", held=True
-    ),
+    "REQUEUE_HOLD": SlurmState("queued", f"held after a requeue: {_RELEASED}", held=True),
+    "SPECIAL_EXIT": SlurmState("queued", f"held in a special state after a requeue: {_RELEASED}", held=True),
     "RESV_DEL_HOLD": SlurmState("queued", "held, because its reservation was deleted", held=True),
     "EXPEDITING": SlurmState("queued", "requeued, and waits for nodes at high priority"),
     "CONFIGURING": SlurmState("starting", "its nodes are being made ready"),
@@ -153,32 +154,25 @@ class SlurmReason:
     held: bool = False
 
 
+def _held(pattern: str, words: str, cause: str = "") -> SlurmReason:
+    return SlurmReason(pattern, words, cause, held=True)
+
+
 REASONS: tuple[SlurmReason, ...] = (
     SlurmReason(r"Resources", "waits for nodes"),
     SlurmReason(r"Priority", "waits behind jobs of higher priority"),
     SlurmReason(r"Dependency", "waits for another job"),
-    SlurmReason(
-        r"DependencyNeverSatisfied",
-        "waits for a job that ended otherwise: it will never start; cancel it",
-        "dependency",
-    ),
+    SlurmReason(r"DependencyNeverSatisfied", f"waits for a job that ended otherwise: {_NEVER}", "dependency"),
     SlurmReason(r"BeginTime", "waits for its begin, as after a requeue"),
-    SlurmReason(r"JobHeldUser", "held: it has no place in the queue until scontrol release lets it go on", held=True),
-    SlurmReason(
-        r"JobHeldAdmin", "held by an administrator: it has no place in the queue until one lets it go on", held=True
-    ),
-    SlurmReason(r"JobHoldMaxRequeue", "held, as it was requeued too often: scontrol release lets it go on", held=True),
-    SlurmReason(
-        r"launch failed requeued held",
-        "held, as its launch failed: scontrol release lets it go on",
-        "held launch",
-        held=True,
-    ),
+    _held(r"JobHeldUser", f"held: it has no place in the queue until {_RELEASED}"),
+    _held(r"JobHeldAdmin", "held by an administrator: it has no place in the queue until one lets it go on"),
+    _held(r"JobHoldMaxRequeue", f"held, as it was requeued too often: {_RELEASED}"),
+    _held(r"launch failed requeued held", f"held, as its launch failed: {_RELEASED}", "held launch"),
     SlurmReason(r"JobLaunchFailure", "it could not be launched on its nodes", "held launch"),
     SlurmReason(r"Prolog", "its prolog runs", "held launch"),
     SlurmReason(r"Licenses", "waits for a license"),
     SlurmReason(r"Reservation", "waits for its reservation", "reservation"),
-    SlurmReason(r"Reservation\w+", "its reservation is gone: it will never start; cancel it", "reservation"),
+    SlurmReason(r"Reservation\w+", f"its reservation is gone: {_NEVER}", "reservation"),
     SlurmReason(r"Partition(Down|Inactive)", "its partition is down", "partition"),
     SlurmReason(
         r"PartitionTimeLimit",

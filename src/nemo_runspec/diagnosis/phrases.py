@@ -16,11 +16,9 @@ QUOTA = r"disk quota exceeded|\[errno 122\]"
 READ_ONLY = r"read-only file system"
 DENIED = r"permission denied"
 
-REFUSED = (
-    r"unauthori[sz]ed|forbidden|\b40[13]\b|authenticat|authori[sz]ation|no basic auth|insufficient_scope|"
-    r"access to the resource|(?<!permission )\bdenied\b"
-)
-"""A registry wants another login, of a line that is about one."""
+UNAUTHORIZED = r"unauthori[sz]ed|forbidden|\b40[13]\b|(?<!permission )\bdenied\b"
+REFUSED = rf"{UNAUTHORIZED}|authenticat|authori[sz]ation|no basic auth|insufficient_scope|access to the resource"
+"""A registry wants another login, of a line that is about one, and about a failure."""
 
 ABSENT = (
     r"manifest.{0,20}unknown|unknown manifest|\bnot found|\b404\b|no such(?! host)|does not exist|invalidimagename|"
@@ -43,13 +41,13 @@ UNREACHED = rf"no such host|{MAY_PASS}"
 """
 
 PULL_FAILED = (
-    r"errimage|imagepullback|fail\w* to pull|back-?off pulling|"
-    r"pull\w*(?: (?:the )?image)?.{0,40}(?:fail|error|denied|back-?off)"
+    r"errimage|imagepullback|image ?pull\w* ?(?:fail|err|back)|fail\w* to pull|pull\w* (?:the )?image.{0,40}fail|"
+    r"back-?off pulling"
 )
-MOUNT_FAILED = r"mount point|failed ?mount|mountvolume|fail\w* to mount|failedattachvolume|\bmount\w*.{0,40}fail"
+MOUNT_FAILED = r"mount point|failed ?mount|mountvolume|fail\w* to mount|failedattachvolume"
 NO_ROOM = (
     r"failedscheduling|unschedulable|\b0/\d+ nodes? (?:are|is) available|\binsufficient\b|no ?capacity|"
-    r"out of capacity|quota|not enough|\bno (?:free |idle |available )?(?:node|gpu|resource)s?\b|"
+    r"out of capacity|quota|not enough|no (?:free|idle|available) (?:node|gpu|resource)|"
     r"resources? (?:are |is )?unavailable|overlimit"
 )
 

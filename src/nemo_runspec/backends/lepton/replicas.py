@@ -8,7 +8,7 @@ from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
 from nemo_runspec.backends.provider import Event, Replica
-from nemo_runspec.diagnosis.phrases import ABSENT, MOUNT_FAILED, NO_ROOM, PULL_FAILED, REFUSED, first_in
+from nemo_runspec.diagnosis.phrases import MOUNT_FAILED, NO_ROOM, PULL_FAILED, UNAUTHORIZED, first_in
 from nemo_runspec.diagnosis.pulls import may_pass
 from nemo_runspec.transport.reading import count, moment, number, table, text
 
@@ -38,10 +38,10 @@ _REASONS: Mapping[str, str] = {
 """Reasons of Lepton's `readiness_issue`, in our words; one that is not here is shown as it is."""
 
 _MESSAGES: Mapping[str, str] = {
-    rf"{PULL_FAILED}|pull.*(?:{REFUSED}|{ABSENT})": _PULL_FAILED,
+    rf"{PULL_FAILED}|pull.*(?:fail|error|denied|back ?-?off|{UNAUTHORIZED}|\b404\b)": _PULL_FAILED,
     r"\bpulling\b|image pull": _PULLING,
-    MOUNT_FAILED: "its storage cannot be mounted",
-    NO_ROOM: _NO_CAPACITY,
+    rf"{MOUNT_FAILED}|mount.*fail": "its storage cannot be mounted",
+    rf"{NO_ROOM}|\bno nodes?\b": _NO_CAPACITY,
 }
 """What is more exact than the reason, where the message says it; the first that fits."""
 

@@ -265,9 +265,8 @@ def test_the_shipped_comparison_spares_the_first_submission_one(make_plan, monke
         raise AssertionError("it was compared again")
 
     monkeypatch.setattr(verified, "assert_same", compared)
-    monkeypatch.setattr(verified, "_begin_import", compared)
     plan = make_plan("slurm", {"account": "a", "setup_lines": "module load cuda\nexport A=1", "comment": "é 漢"})
-    verified.Comparison(plan).finish(plan)
+    verified.require_same(plan)
 
 
 CONTROLS = "\x00\t\n\r\x1b\x7f\x85\u2028'\"$\\"
@@ -298,7 +297,6 @@ def test_no_profile_makes_a_plan_beyond_what_was_tried(make_plan, key, data):
 )
 def test_what_the_shipped_comparison_does_not_know_is_compared(make_plan, monkeypatch, tmp_path, change):
     """Another NeMo-Run, a renderer that was changed, and values that the property test does not try."""
-    monkeypatch.setenv("NEMOTRON_HOME", str(tmp_path))
     if change is not None:
         (tmp_path / "compared.json").write_text(json.dumps({**verified.renderings(), **change}))
         monkeypatch.setattr(verified, "SHIPPED", tmp_path / "compared.json")
@@ -309,11 +307,10 @@ def test_what_the_shipped_comparison_does_not_know_is_compared(make_plan, monkey
     if change is None:
         plan = replace(plan, target=replace(plan.target, comment="two\nlines"))
     try:
-        for _ in range(2):
-            verified.Comparison(plan).finish(plan)
+        verified.require_same(plan)
     finally:
         verified._as_shipped.cache_clear()
-    assert seen == [plan], "compared once, then remembered"
+    assert seen == [plan]
 
 
 def test_a_home_directory_followed_by_several_slashes(make_plan):

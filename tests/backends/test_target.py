@@ -96,3 +96,74 @@ def untyped(node: ast.AST) -> list[str]:
 def test_what_may_be_anything_is_seen():
     text = "def f(plan: Any, env: Any): ...\nclass C:\n    api: Any\n    provider: Provider\n"
     assert [name for node in ast.walk(ast.parse(text)) for name in untyped(node)] == ["api", "plan"]
+
+
+ELSEWHERE = {
+    "nemo_runspec/backends/cloud/storage/s3_wire.py": "ssl's errors",
+    "nemo_runspec/backends/docker/container.py": "the engine's own words",
+    "nemo_runspec/backends/slurm/cluster/__init__.py": "Slurm's own words",
+    "nemo_runspec/backends/slurm/cluster/query.py": "Slurm's own words",
+    "nemo_runspec/backends/slurm/preflight/shape.py": "Slurm's own words",
+    "nemo_runspec/artifacts/checks/rows.py": "json's errors",
+    "nemo_runspec/records/unregistered.py": "a record has the cause in words alone",
+    "nemo_runspec/script/markers.py": "records of an earlier release say it in words alone",
+    "nemotron/cli/usage.py": "click's errors",
+}
+"""Where something is looked for in what an error or a reason says: whose words these are."""
+
+SAID = {"what", "remedy", "reason", "cause", "message"}
+"""Attributes of ours that hold words for a person."""
+LOOKS = {
+    "startswith",
+    "endswith",
+    "partition",
+    "rpartition",
+    "removeprefix",
+    "removesuffix",
+    "split",
+    "replace",
+    "find",
+}
+TRIES = {"match", "search", "fullmatch"}
+
+
+def test_nothing_is_decided_by_words_of_our_own_messages():
+    """They may be worded anew at any time: what is decided by has a code, a flag or a field beside them."""
+    found = {
+        str(file.relative_to(REPOSITORY / "src"))
+        for file in (REPOSITORY / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if looks_into(node)
+    }
+    assert found == set(ELSEWHERE)
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("error.what.startswith(done)", True), ("str(error).partition(x)", True), ("'gone' in job.reason", True),
+        ("_HELD.match(row.reason)", True), ("str(value).partition('=')", False), ("error.key in known", False),
+        ("error.what == other.what", False), ("line.startswith('x')", False),
+    ],
+)  # fmt: skip
+def test_what_looks_into_words_is_seen(line: str, wrong: bool):
+    assert any(map(looks_into, ast.walk(ast.parse(line)))) is wrong
+
+
+def looks_into(node: ast.AST) -> bool:
+    """Whether a text for a person is taken apart, or searched for a word."""
+    if isinstance(node, ast.Compare):
+        return any(isinstance(sign, (ast.In, ast.NotIn)) for sign in node.ops) and any(map(is_said, node.comparators))
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return (node.func.attr in LOOKS and is_said(node.func.value)) or (
+        node.func.attr in TRIES and any(map(is_said, node.args))
+    )
+
+
+def is_said(node: ast.AST) -> bool:
+    """`error.what` and its like, and `str(error)`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in SAID
+    names = [ast.unparse(part) for part in (node.func, *node.args)] if isinstance(node, ast.Call) else []
+    return names == ["str", "error"]

@@ -204,12 +204,8 @@ def _containers(engine: lab_docker.Engine, job: str) -> list[dict[str, Any]]:
 
 
 def _slurm(request: pytest.FixtureRequest, project: Project) -> Setting:
-    """From a login node: over SSH the same jobs come to the same cluster, only later.
-
-    All projects' jobs lie in one folder, so that their batch scripts are equal and NeMo-Run is asked once, for seconds.
-    """
+    """From a login node: over SSH the same jobs come to the same cluster, only later."""
     lab: SlurmLab = request.getfixturevalue("slurm_lab")
-    _remember_comparisons(project.state / "cache" / "compared", lab.base / "compared")
 
     def view(name: str) -> str:
         """Its description and files, and what slurmctld and the nodes have written down of it and its environment."""
@@ -399,13 +395,6 @@ def linked(source: str, target: str) -> None:
         os.link(source, target, follow_symlinks=False)
     except OSError:
         shutil.copy2(source, target, follow_symlinks=False)
-
-
-def _remember_comparisons(folder: Path, kept: Path) -> None:
-    """A project asks NeMo-Run itself about its first batch script, for seconds; so does the first of all these here."""
-    kept.mkdir(exist_ok=True)
-    folder.parent.mkdir(parents=True)
-    folder.symlink_to(kept)
 
 
 def _remote_folder(folder: Path) -> Path:

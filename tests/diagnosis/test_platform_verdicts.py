@@ -380,7 +380,7 @@ def test_a_pull_that_failed_for_some_minutes():
     passed = PassedDeadline("pull", "5 min")
     found = verdict("starting", deadline=passed, messages=words("Failed: 401 Unauthorized nvcr.io", now=True))
     assert found is not None
-    assert found.what.endswith("let the platform have the image (tried for longer than 5 min)")
+    assert found.what.endswith("let this job have the image (tried for longer than 5 min)")
 
 
 def test_what_was_not_answered():

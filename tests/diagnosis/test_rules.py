@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from nemo_runspec.backends.slurm.diagnose import IMAGE, LAUNCH, STATES
+from nemo_runspec.backends.slurm.diagnose import CAUSES, IMAGE, LAUNCH
 from nemo_runspec.backends.slurm.diagnose import PLATFORM as SLURM
-from nemo_runspec.backends.slurm.diagnose import REASONS as SLURM_REASONS
-from nemo_runspec.diagnosis.causes import CLASSES, DEADLINES, MESSAGES, POD_KINDS, REASONS, REMEDIES, SYSTEM, remedy_for
+from nemo_runspec.diagnosis.causes import CLASSES, MESSAGES, POD_KINDS, REASONS, REMEDIES, SYSTEM, remedy_for
 from nemo_runspec.diagnosis.engine import diagnose
 from nemo_runspec.diagnosis.kinds import KINDS, Fault
 from nemo_runspec.diagnosis.model import Case, Cause, Platform
 from nemo_runspec.diagnosis.patterns import PATTERNS
+from nemo_runspec.diagnosis.phases import PHASES
 from nemo_runspec.diagnosis.verdict import Diagnosis
+from nemo_runspec.records import lifecycle
 from nemo_runspec.script.markers import REASONS as REASON_CODES
 from nemo_runspec.script.markers import NodeMarker
 
@@ -23,8 +24,8 @@ PLATFORMS = {"slurm": SLURM, "cloud": POD}
 
 
 def causes() -> Iterator[Cause]:
-    yield from (*MESSAGES, *CLASSES, *SYSTEM, *DEADLINES.values(), *REASONS.values())
-    yield from (*STATES.values(), *IMAGE, *LAUNCH, *(cause for _, cause in SLURM_REASONS))
+    yield from (*MESSAGES, *CLASSES, *SYSTEM, *REASONS.values())
+    yield from (*CAUSES.values(), *IMAGE, *LAUNCH)
 
 
 def test_each_kind_says_whose_fault_it_is_and_whether_to_try_again():
@@ -37,9 +38,14 @@ def test_each_kind_says_whose_fault_it_is_and_whether_to_try_again():
 
 
 def test_each_cause_has_a_remedy():
-    assert not [cause for cause in (*STATES.values(), *IMAGE, *LAUNCH) if len(remedy_for(SLURM, cause)) < 10]
+    assert not [cause for cause in (*CAUSES.values(), *IMAGE, *LAUNCH) if len(remedy_for(SLURM, cause)) < 10]
     assert not [cause for cause in (*MESSAGES, *CLASSES, *SYSTEM) if len(remedy_for(POD, cause)) < 6]
     assert all((cause.remedy or cause.kind) in {**REMEDIES, **SLURM.remedies} for cause in REASONS.values())
+
+
+def test_each_deadline_has_its_row():
+    assert tuple(PHASES) == lifecycle.PHASES
+    assert [phase for phase in PHASES.values() if phase.kind not in KINDS or phase.remedy not in REMEDIES] == []
 
 
 def test_a_kind_that_nobody_knows_is_not_tried_again():

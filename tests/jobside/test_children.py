@@ -53,6 +53,22 @@ def test_a_job_whose_own_input_or_output_is_closed(tmp_path: Path, closed: int):
         assert done.stdout == "xxxxxxxxxx\n"
 
 
+@pytest.mark.parametrize(
+    ("script", "answer"),
+    [
+        ("echo yes; exit 3", (3, "yes\n")),
+        ("echo yes; sleep 60", (processes.LATE, "")),
+        ("exec sleep 60 >&-", (124, "")),
+    ],
+)
+def test_a_command_is_asked_with_an_end(script: str, answer: tuple[int, str]):
+    assert processes.run(["bash", "-c", script], dict(os.environ), 1.0) == answer
+
+
+def test_a_command_that_is_not_there_has_said_nothing():
+    assert processes.run(["no-such-program"], {"PATH": "/usr/bin"}, 1.0) == (127, "")
+
+
 def test_a_program_that_cannot_be_started_is_said_by_its_errno():
     with pytest.raises(FileNotFoundError):
         processes.start(["no-such-program"], {"PATH": "/usr/bin:/bin"})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_runspec.backends.slurm.cluster.job import STATES, state_of, why_it_waits
+from nemo_runspec.backends.slurm.cluster.job import REASONS, STATES, reason_of, state_of
+from nemo_runspec.backends.slurm.diagnose import CAUSES
 from nemo_runspec.records.record import STATES as OURS
 
 
@@ -41,4 +42,14 @@ def test_a_state_of_tomorrow_is_named():
     ],
 )  # fmt: skip
 def test_a_reason(reason: str, words: str):
-    assert why_it_waits(reason) == words
+    assert reason_of(reason).words == words
+
+
+@pytest.mark.parametrize(("word", "held"), [("JobHeldUser", True), ("Priority", False), ("held by whomever", False)])
+def test_whether_a_job_is_held_is_no_matter_of_words(word: str, held: bool):
+    assert reason_of(word).held is held
+
+
+def test_every_row_names_a_cause_that_there_is():
+    named = {row.cause for row in (*STATES.values(), *REASONS) if row.cause}
+    assert named == set(CAUSES)

@@ -17,7 +17,7 @@ from nemo_runspec.backends.slurm.array import stop_tasks as end_tasks
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.stage import probe
 from nemo_runspec.backends.slurm.cluster.status import query_jobs
-from nemo_runspec.backends.slurm.cluster.stop import end_jobs
+from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.backends.slurm.observe import job_statuses as look_at_handles
 from nemo_runspec.errors import UserError
 
@@ -286,7 +286,7 @@ def test_a_job_of_another_cluster(slurm_lab_plain: SlurmLab, elsewhere: LabHost,
     assert (see(elsewhere, SlurmJobRef(id)).state, see(elsewhere, SlurmJobRef("4242")).state) == ("running", "lost")
     task = {"id": f"{id}_0", "array": str(tmp_path), "task": 0, "slurm": name}
     for stop in (
-        lambda: end_jobs(elsewhere, [job], "a test"),
+        lambda: request_stop(elsewhere, [job], "a test", hard=True),
         lambda: end_tasks(elsewhere, [task], "a test", hard=True),
     ):
         with pytest.raises(UserError, match=reason):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from waiting import until
 from nemo_runspec.backends.slurm.array import stop_tasks
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.status import query_jobs
-from nemo_runspec.backends.slurm.cluster.stop import end_jobs, request_stop
+from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.record import is_over
 from nemo_runspec.transport.base import Host
@@ -49,7 +50,7 @@ def cancel(host: Host, jobs: Sequence[SlurmJobRef], by: str, *, grace: float = 6
         time.sleep(0.5)
         seen = query_jobs(host, jobs)
     left = [job for job in jobs if not is_over(seen[job.id].state)]
-    end_jobs(host, left, by)
+    request_stop(host, left, by, hard=True)
     return seen | query_jobs(host, left)
 
 
@@ -113,7 +114,7 @@ def test_one_that_is_over_is_left(host: LabHost, tmp_path: Path):
     assert cancel(host, [SlurmJobRef("424242")], "a test", grace=0)["424242"].state == "lost"
 
 
-@pytest.mark.parametrize("ask", [request_stop, end_jobs])
+@pytest.mark.parametrize("ask", [request_stop, partial(request_stop, hard=True)])
 def test_one_that_has_ended_since_slurm_was_asked_is_left(
     host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: Path, ask: Callable[..., None]
 ):
@@ -170,7 +171,7 @@ def test_tasks_of_an_array(host: LabHost, slurm_lab_plain: SlurmLab, tmp_path: P
     until(lambda: query_jobs(host, asked)[asked[2].id].state == "running", "another one in its place")
     states = [job.state for job in query_jobs(host, asked).values()]
     assert states == ["cancelled", "running", "running", "cancelled"]
-    end_jobs(host, [SlurmJobRef(array)], "a test")
+    request_stop(host, [SlurmJobRef(array)], "a test", hard=True)
     until(lambda: {job.state for job in query_jobs(host, asked).values()} == {"cancelled"}, "the end of all")
     assert query_jobs(host, [SlurmJobRef(array)])[array].state == "cancelled"
 
@@ -184,12 +185,12 @@ def test_an_id_that_another_job_has_now(slurm_lab_plain: SlurmLab, host: LabHost
     array = slurm_lab_plain.submit("sleep 600", "--array=0-1", "--job-name=another")
     slurm_lab_plain.wait_for(f"{array}_1", "RUNNING")
     with pytest.raises(UserError, match=r"(?s)'other', which is left alone.*squeue --me --states=all --name=train-1"):
-        (end_jobs if hard else request_stop)(host, [SlurmJobRef(other, name="train-1")], "the test")
+        request_stop(host, [SlurmJobRef(other, name="train-1")], "the test", hard=hard)
     task = {"id": f"{array}_0", "array": "/nowhere", "task": 0, "name": "train-2", "slurm": ""}
     with pytest.raises(UserError, match="that of another job now, 'another', which is left alone"):
         stop_tasks(host, [task], "the test", hard=hard)
     assert [slurm_lab_plain.state(id) for id in (other, f"{array}_0")] == [state, "RUNNING"]
     stop_tasks(host, [{**task, "name": "another"}], "the test", hard=True)
-    end_jobs(host, [SlurmJobRef(other, name="other")], "the test")
+    request_stop(host, [SlurmJobRef(other, name="other")], "the test", hard=True)
     slurm_lab_plain.wait_for(other, "CANCELLED")
     slurm_lab_plain.wait_for(f"{array}_0", "CANCELLED")

@@ -196,6 +196,11 @@ def of(job: ClusterJob, tail: str = "", batch: str = "") -> Diagnosis:
 PREEMPTED = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T11:52:05 DUE TO PREEMPTION ***"
 LATE = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T11:52:05 DUE TO TIME LIMIT ***"
 OOM = "slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step tasks have been OOM Killed."
+REFUSED = "pyxis: [ERROR] URL https://reg.corp/v2/a/manifests/1 returned error code: 401 Unauthorized"
+LOGIN = "pyxis: [INFO] Authentication succeeded\npyxis: [ERROR] Command not found: zstd"
+FULL = "pyxis: [ERROR] mksquashfs: write failed because No space left on device"
+MANY = "pyxis: [ERROR] URL https://reg.corp/v2/a/manifests/1 returned error code: 429 Too Many Requests"
+LACKS = "7 GPUs, and 8 are asked for (given up after 3 other tries)"
 TRACE = 'Traceback (most recent call last):\n  File "/w/main.py", line 3, in <module>\n'
 
 
@@ -220,6 +225,10 @@ TRACE = 'Traceback (most recent call last):\n  File "/w/main.py", line 3, in <mo
             "resource",
             "",
         ),
+        (failed("FAILED", "(None)"), REFUSED, "image", "the registry does not let this job have", "401"),
+        (failed("FAILED"), MANY, "image", "too many pulls", "429"),
+        (failed("FAILED"), LOGIN, "image", "its container could not be started", "zstd"),
+        (failed("FAILED"), FULL, "storage", "no room for the container's image", "No space left"),
         (failed("FAILED", reason="exit code 9"), "", "", "exit code 9; its log does not say why", "Slurm says FAILED"),
     ],
 )
@@ -235,9 +244,16 @@ def test_an_earlier_attempt_is_not_the_last():
     assert (said.kind, said.evidence) == ("user code", "ValueError: nan")
 
 
-def test_the_health_check_names_a_node():
-    reason = "health check: bad node n3: 7 GPUs, and 8 are asked for (given up after 3 other tries)"
-    said = of(failed(markers=[NodeMarker(2, 1, phase="start", host="n3", reason=reason)]))
+@pytest.mark.parametrize(
+    ("reason", "beside"),
+    [
+        ("a node is bad, in whatever words", {"reason_code": "health", "detail": LACKS}),
+        (f"health check: bad node n3: {LACKS}", {}),
+    ],
+    ids=["as it is written", "as an earlier release wrote it"],
+)
+def test_the_health_check_names_a_node(reason, beside):
+    said = of(failed(markers=[NodeMarker(2, 1, phase="start", host="n3", reason=reason, **beside)]))
     assert (said.kind, said.what) == (
         "health check",
         "node n3 is bad: 7 GPUs, and 8 are asked for (given up after 3 other tries)",

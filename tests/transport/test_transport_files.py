@@ -9,7 +9,7 @@ from waiting import until
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Broken
-from nemo_runspec.transport.files import have, put, put_file
+from nemo_runspec.transport.files import have, put, put_file, put_folder
 
 
 def mode_of(path):
@@ -57,6 +57,21 @@ def test_a_file_that_is_replaced_is_never_half_there(host, tmp_path):
     reader = (there / "config").open()
     put(host, {"config": (b"after", 0o600)}, str(there))
     assert (reader.read(), (there / "config").read_text()) == ("before", "after")
+
+
+def test_a_folder_arrives_without_gits_own_data_and_stays_as_it_is_there(host, tmp_path):
+    here, there = tmp_path / "here", tmp_path / "a new" / "place"
+    (here / ".git").mkdir(parents=True)
+    (here / "code.py").write_text("1")
+    for text in ("1", "2"):
+        put_folder(host, here, str(there), "the repository")
+        assert (there / "code.py").read_text() == "1", "what is there stays"
+        assert (names_below(there), mode_of(there)) == (["code.py"], 0o755)
+        (here / "code.py").write_text(text)
+    assert [path.name for path in there.parent.iterdir()] == ["place"], "nothing is left beside it"
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match="the repository cannot be put there"):
+        put_folder(host, here, str(tmp_path / "file" / "place"), "the repository")
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../up", ".", ""])

@@ -13,14 +13,39 @@ from collections.abc import Mapping
 
 from nemo_runspec.diagnosis.model import Cause, Platform
 from nemo_runspec.diagnosis.patterns import GPU_MEMORY
-from nemo_runspec.diagnosis.pulls import UNREACHED
+from nemo_runspec.diagnosis.phrases import (
+    ABSENT,
+    BUSY,
+    DENIED,
+    MOUNT_FAILED,
+    NO_ROOM,
+    NO_SPACE,
+    PULL_FAILED,
+    QUOTA,
+    READ_ONLY,
+    REFUSED,
+    UNREACHED,
+)
 
 
 def _cause(kind: str, regex: str, what: str, remedy: str = "", *, starting: bool = False, vague: bool = False) -> Cause:
     return Cause(kind, what, remedy, (re.compile(regex, re.IGNORECASE),), starting, vague)
 
 
-_PULL = r"pull|image|registry|manifest|nvcr|docker"
+_PULL = r"pull|image|registry|manifest|nvcr|docker|/v2/"
+
+
+def _registry(words: str, what: str, remedy: str = "") -> Cause:
+    """What a registry says of an image, in a line that is about one."""
+    return _cause("image", rf"(?=.*(?:{_PULL}))(?=.*(?:{words})).*", what, remedy, starting=True)
+
+
+REGISTRY: tuple[Cause, ...] = (
+    _registry(REFUSED, "the registry does not let this job have the image", "image login"),
+    _registry(ABSENT, "there is no such image in the registry"),
+    _registry(BUSY, "the registry answers no more: too many pulls", "image login"),
+)
+"""What a registry that was reached says, on every platform."""
 
 MESSAGES: tuple[Cause, ...] = (
     _cause(
@@ -31,8 +56,7 @@ MESSAGES: tuple[Cause, ...] = (
     ),
     _cause(
         "storage",
-        r"ephemeral[- ](?:local )?storage|no space left|disk quota|disk ?pressure|"
-        r"read-only file system|input/output error",
+        rf"ephemeral[- ](?:local )?storage|{NO_SPACE}|{QUOTA}|disk ?pressure|{READ_ONLY}|input/output error",
         "its disk is full, or has failed{on}",
         "disk",
     ),
@@ -59,9 +83,7 @@ MESSAGES: tuple[Cause, ...] = (
     ),
     _cause(
         "capacity",
-        r"failedscheduling|unschedulable|\b0/\d+ nodes? (?:are|is) available|\binsufficient\b|no ?capacity|"
-        r"out of capacity|quota|not enough|no (?:free|idle|available) (?:node|gpu|resource)|"
-        r"resources? (?:are |is )?unavailable|nonpreemptibleoverquota|overlimit",
+        NO_ROOM,
         "there is no room for it",
         starting=True,
     ),
@@ -73,32 +95,10 @@ MESSAGES: tuple[Cause, ...] = (
         "its node{at} does not reach the registry that its image names",
         starting=True,
     ),
+    *REGISTRY,
     _cause(
         "image",
-        rf"(?=.*(?:{_PULL}))(?=.*(?:unauthori[sz]ed|forbidden|\b40[13]\b|authenticat|authori[sz]ation|"
-        r"access (?:is )?denied|no basic auth|access to the resource)).*",
-        "the registry does not let the platform have the image",
-        "image login",
-        starting=True,
-    ),
-    _cause(
-        "image",
-        rf"(?=.*(?:{_PULL}))(?=.*(?:manifest.{{0,20}}unknown|\bnot found|\b404\b|no such|does not exist|"
-        r"invalidimagename|invalid reference|name.{0,20}invalid|couldn't parse image)).*",
-        "there is no such image in the registry",
-        starting=True,
-    ),
-    _cause(
-        "image",
-        rf"(?=.*(?:{_PULL}))(?=.*(?:toomanyrequests|rate limit|\b429\b)).*",
-        "the registry answers no more: too many pulls",
-        "image login",
-        starting=True,
-    ),
-    _cause(
-        "image",
-        r"errimage|imagepull|image ?pull\w* ?(?:fail|err|back)|fail\w* to pull|pull\w* (?:the )?image.{0,40}fail|"
-        r"back-?off pulling|exec format error|no match for platform|"
+        rf"{PULL_FAILED}|imagepull|exec format error|no match for platform|"
         r"(?:executable file|no such file).{0,60}(?:not found|unknown)|unable to start container process",
         "its image cannot be pulled, or cannot be started",
         "image login",
@@ -113,7 +113,7 @@ MESSAGES: tuple[Cause, ...] = (
     ),
     _cause(
         "node",
-        r"mount point|failed ?mount|mountvolume|failed to mount|failedattachvolume|(?<!container)configerror",
+        rf"{MOUNT_FAILED}|(?<!container)configerror",
         "a node is not fit for it{at}: its storage or its devices cannot be set up there",
         starting=True,
     ),
@@ -193,7 +193,7 @@ DECISIVE = frozenset(
 SYSTEM: tuple[Cause, ...] = (
     _cause(
         "storage",
-        r"no space left|quota|read-only|permission denied|not writable|input/output error",
+        rf"{NO_SPACE}|{DENIED}|quota|read-only|not writable|input/output error",
         "{0}",
         "storage start",
     ),
@@ -225,13 +225,6 @@ POD_KINDS: Mapping[str, str] = {
 }  # fmt: skip
 """`Platform.kinds` of clouds, which know fewer; '' where a log does not say whose fault it was."""
 
-DEADLINES: Mapping[str, Cause] = {
-    "queue": Cause("capacity", "it waited for nodes for longer than queue_timeout"),
-    "pull": Cause("image", "its image was pulled for longer than pull_timeout", "pull"),
-    "start": Cause("", "it took longer than start_timeout to start", "start"),
-}
-"""By the phase whose deadline has passed."""
-
 KILLERS: Mapping[int, str] = {
     signal.SIGKILL: "something other than this job killed it: the node's out-of-memory killer, an administrator, or "
     "the platform",
@@ -258,6 +251,7 @@ REMEDIES: Mapping[str, str] = {
     "stall": "the stacks of its processes are in the log; a job that is only slow needs a longer stall_timeout",
     "contradiction": "see that what it made is whole, then take it as done; else nemotron jobs retry. What the "
     "platform saw: nemotron jobs events, nemotron jobs replicas",
+    "capacity": "ask for less or elsewhere, or wait longer: queue_timeout",
     "pull": "a smaller image, or a longer pull_timeout; an image that cannot be pulled at all can look like this too",
     "start": "see nemotron jobs replicas and nemotron jobs events; a longer start_timeout where it only was slow",
     "outputs": "see output_url, and that ACCESS_KEY and SECRET_KEY may write there; what was written to a volume is "

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from nemo_runspec.diagnosis.causes import (
     CLASSES,
-    DEADLINES,
     DECISIVE,
     GPU,
     KILLERS,
@@ -29,6 +28,7 @@ from nemo_runspec.diagnosis.kinds import KNOWN, Fault, kind_of
 from nemo_runspec.diagnosis.known import find_known
 from nemo_runspec.diagnosis.model import Case, Claim, Message
 from nemo_runspec.diagnosis.patterns import Level
+from nemo_runspec.diagnosis.phases import PHASES
 from nemo_runspec.diagnosis.symptoms import Symptom, stack_of
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.records.record import is_over
@@ -53,12 +53,12 @@ def _deadline(case: Case) -> Diagnosis | None:
     if case.deadline is None:
         return None
     phase, tried = case.deadline.phase, case.deadline.tried
-    said = _platform(case)
+    passed, said = PHASES[phase], _platform(case)
     if said is not None:
-        why = f"tried for longer than {tried}" if tried else f"{phase}_timeout has passed"
+        why = f"tried for longer than {tried}" if tried else f"{passed.key} has passed"
         return replace(said, what=f"{said.what} ({why})")
-    passed = DEADLINES[phase]
-    return Diagnosis(passed.kind, passed.what, case.last_message or case.reason, remedy_for(case.platform, passed))
+    what, remedy = f"it {passed.doing} for longer than {passed.key}", remedy_of(case.platform, passed.remedy)
+    return Diagnosis(passed.kind, what, case.last_message or case.reason, remedy)
 
 
 def _our_scripts(case: Case) -> Diagnosis | None:
@@ -246,7 +246,7 @@ def _by_reason(case: Case, marker: NodeMarker) -> Diagnosis:
     quoted = next((each for each in SYSTEM if each.line_in((reason,))), None)
     stack = stack_of(case.tail) if marker.reason_code == "stall" else ""
     what = found.what.format(
-        reason.removeprefix(f"health check: bad node {marker.host}: "),
+        marker.bare_reason or reason,
         on=_at(marker),
         node=marker.host,
         ended=case.ended,

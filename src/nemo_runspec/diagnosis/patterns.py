@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from enum import IntEnum
 
+from nemo_runspec.diagnosis.phrases import NO_SPACE, QUOTA
+
 
 class Level(IntEnum):
     """How much a line says about why a job failed: the higher wins, whatever else is in the log."""
@@ -82,7 +84,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "shared memory",
         r"signal: Bus error|insufficient shared memory \(shm\)|unable to (?:open|mmap|resize) .*shared memory"
         r"|unable to write to file </torch_"
-        r"|No space left on device: '/dev/shm",
+        rf"|(?i:{NO_SPACE}) on device: '/dev/shm",
         "{who} ran out of shared memory (/dev/shm)",
         _SHM,
         Level.CRASH,
@@ -105,7 +107,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     _entry(
         "storage",
-        r"Disk quota exceeded|\[Errno 122\]",
+        rf"(?i:{QUOTA})",
         "a disk quota is used up",
         "remove what is no longer needed, or write to another file system",
     ),
@@ -117,7 +119,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     _entry(
         "storage",
-        r"No space left on device|\[Errno 28\]",
+        rf"(?i:{NO_SPACE})",
         "a disk is full",
         "remove what is no longer needed, or write to another file system (HF_HOME and TMPDIR count too)",
     ),

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import re
 
-_MAY_PASS = (
-    r"server misbehaving|temporary failure in name resolution|network is unreachable|no route to host|"
-    r"i/o timeout|connection refused|tls handshake"
-)
-"""Network errors that may pass by themselves: of a pull, the node tries again."""
-
-UNREACHED = rf"no such host|{_MAY_PASS}"
-"""Network errors, in Go's words and the C library's, by which a server was never talked to: no name, way, connection.
-
-`no such host` is a name server's own answer that there is no such name, and stays so.
-"""
+from nemo_runspec.diagnosis.phrases import BUSY, MAY_PASS
 
 _PASSING = re.compile(
-    r"toomanyrequests|rate limit|\b429\b|\b50\d\b|timed[ -]out|\btimeout\b|\bconnection\b|\bEOF\b|\breset\b|"
-    + _MAY_PASS,
+    rf"{BUSY}|\b50\d\b|timed[ -]out|\btimeout\b|\bconnection\b|\bEOF\b|\breset\b|{MAY_PASS}",
     re.IGNORECASE,
 )
 _NO_NAME = re.compile(r"no such host", re.IGNORECASE)

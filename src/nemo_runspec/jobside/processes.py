@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 
 from nemo_runspec.jobside import signals
 
@@ -92,6 +93,51 @@ def start(
         number = int(failed)
         raise OSError(number, os.strerror(number), words[0])
     return Child(pid, words)
+
+
+LATE = 124
+"""The exit code of a command that has not ended in time, as `timeout(1)` says it."""
+
+
+def run(words: "Sequence[str]", environment: "Dict[str, str]", seconds: float) -> "Tuple[int, str]":
+    """A command's exit code and output; `LATE` where it has not ended in time, and is killed.
+
+    It hears no signal: a platform sends TERM to every process of a job that it ends, perhaps twice: that would end the
+    very command that says or does what the first one led to.
+    """
+    source, target = os.pipe()
+    try:
+        child = start(words, environment, {1: target}, ignored=signals.HEARD)
+    except OSError:
+        return 127, ""
+    finally:
+        os.close(target)
+    try:
+        said = read_all(source, time.monotonic() + seconds)
+    finally:
+        os.close(source)
+    until = time.monotonic() + (0.2 if said is None else seconds)
+    while not child.has_ended() and time.monotonic() < until:
+        time.sleep(0.01)
+    if not child.has_ended():
+        end_tree(child.pid)
+        os.waitpid(child.pid, 0)
+        return LATE, ""
+    return child.exit_code, (said or b"").decode("utf-8", "replace")
+
+
+def read_all(source: int, until: float) -> "Optional[bytes]":
+    """All that comes until its end, None where that has not come in time."""
+    import select
+
+    chunks: "List[bytes]" = []
+    while True:
+        if not select.select([source], [], [], max(0.0, until - time.monotonic()))[0]:
+            return None
+        chunk = os.read(source, 1 << 16)
+        if not chunk:
+            return b"".join(chunks)
+        chunks.append(chunk)
 
 
 def _become(

@@ -48,22 +48,14 @@ class _Asked:
 
     def answer(self, until: float) -> bytes:
         """What it says by then; nothing where it fails."""
-        import select
-
-        found = b""
-        while True:
-            ready, _, _ = select.select([self._answer], [], [], max(0.0, until - time.monotonic()))
-            chunk = os.read(self._answer, 1 << 16) if ready else b""
-            if not chunk:
-                break
-            found += chunk
+        found = processes.read_all(self._answer, until)
         os.close(self._answer)
         while not self._child.has_ended() and time.monotonic() < until:
             time.sleep(0.01)
         if not self._child.has_ended():
             self._child.send(KILL)
             return b""
-        return found if self._child.exit_code == 0 else b""
+        return found or b"" if self._child.exit_code == 0 else b""
 
 
 def _ask(pid: int) -> "_Asked | None":

@@ -3,9 +3,9 @@
 import os
 
 
-def say(text: str) -> None:
+def say(text: str, log: int = 2) -> None:
     """Says a line of nemotron's own, in one write. A log that cannot be written costs the line."""
     try:
-        os.write(2, ("nemotron: %s\n" % text).encode("utf-8", "surrogateescape"))
+        os.write(log, ("nemotron: %s\n" % text).encode("utf-8", "surrogateescape"))
     except OSError:
         return

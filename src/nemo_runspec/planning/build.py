@@ -286,7 +286,7 @@ class _Builder:
                 *left_behind(package),
                 *without_effect(env, package),
             ),
-            unfilled=(*self._unfilled(run, sources, target), *missing.values()),
+            unfilled=(*self._unfilled(run, sources, target), *(each.line for each in missing.values())),
             missing_secrets=missing,
             labels=request.labels.without(environment.values.values()),
             ray=ray,

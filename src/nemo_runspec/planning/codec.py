@@ -13,6 +13,7 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, write_output
+from nemo_runspec.planning.missing_values import missing_secret
 from nemo_runspec.planning.validate import check_plan
 from nemo_runspec.plans.labels import Labels
 from nemo_runspec.plans.model import PLAN_SCHEMA, Plan
@@ -77,10 +78,10 @@ def plan_from_json(text: str, shown: str) -> Plan:
     return dataclasses.replace(plan, target=target)
 
 
-def _named_in(lines: Sequence[object]) -> dict[str, str]:
+def _named_in(lines: Sequence[object]) -> dict[str, Any]:
     """The missing secrets of a plan that release 0.1.0 saved: its lines alone name them."""
-    found = ((_MISSING_IN_0_1_0.fullmatch(str(line)), line) for line in lines)
-    return {match[1]: str(line) for match, line in found if match}
+    found = (_MISSING_IN_0_1_0.fullmatch(str(line)) for line in lines)
+    return {match[1]: plain(missing_secret(match[1])) for match in found if match}
 
 
 def save_plan(plan: Plan, path: str | Path) -> Path:

@@ -7,21 +7,38 @@ from collections.abc import Collection, Iterable
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.packaging.messages import problems_of
 from nemo_runspec.planning import kept
-from nemo_runspec.plans.model import Plan
+from nemo_runspec.plans.model import MissingValue, Plan
 
 _REQUIRED = ", which the recipe requires,"
 
 
-def missing_values(secrets: Iterable[str], variables: Iterable[str], required: Collection[str]) -> dict[str, str]:
-    """A plan's lines about what nobody has given, by name.
+def missing_values(
+    secrets: Iterable[str], variables: Iterable[str], required: Collection[str]
+) -> dict[str, MissingValue]:
+    """What a plan says of what nobody has given, by name.
 
     Args:
         secrets: that the profile lists or the recipe requires. `variables`: others that the recipe does.
         required: what the recipe requires.
     """
-    found = {name: f"secret {name}{_REQUIRED if name in required else ''} was not found" for name in secrets}
-    lines = {name: f"{line} in the environment or a login file" for name, line in found.items()}
-    return {**lines, **{name: f"variable {name}{_REQUIRED} is not set" for name in variables}}
+    found = {name: missing_secret(name, required=name in required) for name in secrets}
+    return {**found, **{name: _missing_variable(name) for name in variables}}
+
+
+def missing_secret(name: str, *, required: bool = False) -> MissingValue:
+    """A secret that was not found: it never stands in a profile. `required`: the recipe does not run without it."""
+    return MissingValue(
+        f"secret {name}{_REQUIRED if required else ''} was not found in the environment or a login file",
+        f"export {name}=… where nemotron is started"
+        + ("" if required else ", or take it out of secrets if the job does not need it"),
+    )
+
+
+def _missing_variable(name: str) -> MissingValue:
+    return MissingValue(
+        f"variable {name}{_REQUIRED} is not set",
+        f"--env {name}=…, or in the profile env_vars = {{ {name} = … }}",
+    )
 
 
 def refuse_unfilled(plan: Plan) -> None:
@@ -35,23 +52,12 @@ def refuse_unfilled(plan: Plan) -> None:
     titles += ["the code cannot be packaged"] if package else []
     titles += ["not all that the job is told is on storage that it sees and that outlives it"] if lost else []
     if titles:
+        mends = {each.line: each.remedy for each in plan.missing_secrets.values()}
         raise Problems(
             f"{', and '.join(titles)}; nothing was submitted",
-            [*(UserError(line, remedy=_of_secret(line, plan)) for line in plan.unfilled), *package, *lost],
-            remedy=_remedy(plan) if not all(_of_secret(line, plan) for line in plan.unfilled) else None,
+            [*(UserError(line, remedy=mends.get(line)) for line in plan.unfilled), *package, *lost],
+            remedy=None if mends.keys() >= {*plan.unfilled} else _remedy(plan),
         )
-
-
-def _of_secret(line: str, plan: Plan) -> str | None:
-    """The mend of a line about a missing secret or variable, None for others: a secret never stands in a profile."""
-    name = next((name for name, about in plan.missing_secrets.items() if about == line), None)
-    if name is None:
-        return None
-    if line.startswith("variable "):
-        return f"--env {name}=…, or in the profile env_vars = {{ {name} = … }}"
-    if _REQUIRED in line:
-        return f"export {name}=… where nemotron is started"
-    return f"export {name}=… where nemotron is started, or take it out of secrets if the job does not need it"
 
 
 def _remedy(plan: Plan) -> str:

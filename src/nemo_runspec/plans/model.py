@@ -266,6 +266,14 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingValue:
+    """A secret or a variable that nobody has given. `line`: that of `Plan.unfilled` about it. `remedy`: its mend."""
+
+    line: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One job, whole. `target` is the frozen value of the backend's own `fields.py`.
 
@@ -277,7 +285,7 @@ class Plan:
         run: the merged `run` section, without secrets. `config`: what the script reads.
         sources: dotted path of every leaf of `run` (prefixed `run.`) and `config` → where it came from.
         unfilled: what must be mended before a submission, a line each. `missing_secrets`: secrets that the profile
-            lists, and variables that the recipe requires, and nobody has given → their lines among these.
+            lists, and variables that the recipe requires, and nobody has given.
         labels: what a person calls it.
         ray: the cluster of `launch.kind` ray, None under other launchers.
     """
@@ -306,7 +314,7 @@ class Plan:
     overrides: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
-    missing_secrets: dict[str, str] = field(default_factory=dict)
+    missing_secrets: dict[str, MissingValue] = field(default_factory=dict)
     auto_mounts: tuple[AutoMount, ...] = ()
     labels: Labels = field(default_factory=Labels)
     ray: RayCluster | None = None

@@ -7,11 +7,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from nemo_runspec.duration import is_moment
-from nemo_runspec.records.lifecycle import Absence
+from nemo_runspec.records.lifecycle import PHASES, Absence
 from nemo_runspec.typed_json import field_types, plain, read_any
-
-_PHASES = ("queue", "pull", "start")
-"""What a job waits for before it runs, each with a deadline of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class JobFacts:
     @property
     def waits_for(self) -> str:
         """Which of its deadlines runs: `queue`, `pull`, or `start`, also where nobody knows."""
-        return self.phase if self.phase in _PHASES else "start"
+        return self.phase if self.phase in PHASES else "start"
 
     def updated(self, newer: JobFacts) -> JobFacts:
         """These, with what the newer ones know in the place of what these do."""

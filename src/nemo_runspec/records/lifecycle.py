@@ -104,6 +104,10 @@ class TimedOut:
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
 
 
+PHASES = ("queue", "pull", "start")
+"""What a job waits for before it runs, each with a deadline of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Deadlines:
     """How long a job may wait.
@@ -122,7 +126,7 @@ class Deadlines:
 
     def limit(self, phase: str) -> float | None:
         """Seconds that a phase may take."""
-        return {"queue": self.queue, "pull": self.pull, "start": self.start}.get(phase)
+        return dict(zip(PHASES, (self.queue, self.pull, self.start), strict=True)).get(phase)
 
 
 @dataclass(frozen=True, slots=True)

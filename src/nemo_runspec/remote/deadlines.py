@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from nemo_runspec.backends.capabilities import Diagnoses
 from nemo_runspec.backends.provider import Handle, JobRef, Provider, Results, changes
+from nemo_runspec.diagnosis.phases import PHASES, Phase
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
@@ -37,33 +38,6 @@ _BEFORE = frozenset({"planned", "submitting", "queued"})
 """States of a job that has not left its queue yet."""
 
 Pair = tuple[JobRecord, JobStatus]
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """What a job may wait for. `key`: of the profile. `doing`: in words, behind `it`. `kind`: of the diagnosis."""
-
-    key: str
-    doing: str
-    kind: str
-    remedy: str
-
-
-PHASES: Mapping[str, Phase] = {
-    "queue": Phase(
-        "queue_timeout", "waited for nodes", "capacity", "ask for less or elsewhere, or wait longer: queue_timeout"
-    ),
-    "pull": Phase(
-        "pull_timeout",
-        "was pulling the image",
-        "image",
-        "see whether the image is there and may be pulled; a large one needs a longer pull_timeout",
-    ),
-    "start": Phase(
-        "start_timeout", "was starting", "", "what the platform did: nemotron jobs events; or a longer start_timeout"
-    ),
-}
-"""By the word that a platform's facts have as `phase`."""
 
 
 def timed(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
@@ -217,9 +191,15 @@ def _marked(store: JobStore, provider: Provider, record: JobRecord, seen: JobSta
     if _is_failing(seen):
         limit, doing = min(limit, FAILED_PULL), "could not pull the image"
     cause = f"{phase.key}: it {doing} for longer than {span(limit)}"
-    found = _diagnosed(provider, record, seen) or Diagnosis(phase.kind, cause, seen.facts.waiting, phase.remedy)
+    found = _diagnosed(provider, record, seen) or _waited(phase, cause, seen)
     deadlines = replace(record.deadlines, timed_out=TimedOut(cause, asdict(found)))
     return store.note(record, handle=changes(record.handle, _with_id(record, seen)), deadlines=deadlines)
+
+
+def _waited(phase: Phase, cause: str, seen: JobStatus) -> Diagnosis:
+    from nemo_runspec.diagnosis.causes import REMEDIES  # takes a while to import
+
+    return Diagnosis(phase.kind, cause, seen.facts.waiting, REMEDIES[phase.remedy])
 
 
 def _diagnosed(provider: Provider, record: JobRecord, seen: JobStatus) -> Diagnosis | None:

@@ -22,7 +22,7 @@ _ELSEWHERE = re.compile(r"node (\d{1,9})\b")
 
 REASONS: Mapping[str, str] = {
     "stall": r"no progress for ",
-    "health": r"health check: bad node ",
+    "health": r"health check: bad node \S+: ",
     "restarts": r".*max_restarts = \d+ is reached",
     "setup_lines": r"setup_lines ",
     "python": r"the node has no python3",
@@ -62,7 +62,7 @@ class NodeMarker:
         attempt: how often the job had been started before, from 0; None in markers of older scripts.
         reason: in words, where the script knows more than an exit code. `reason_code`: the same as a code (`REASONS`),
             '' for none. `blames`: the node whose failure ended this one, None where it ended by itself, or says so in
-            words alone.
+            words alone. `detail`: `bare_reason`, '' where the reason is none but this.
         started, ended: seconds since 1970.
         lines, size: how many lines and bytes its ranks have given to the log, which may have had no room for them.
     """
@@ -83,10 +83,18 @@ class NodeMarker:
     size: int = 0
     reason_code: str = IN_WORDS
     blames: int | None = None
+    detail: str = ""
 
     def __post_init__(self) -> None:
         if self.reason_code == IN_WORDS:
             object.__setattr__(self, "reason_code", reason_code_in(self.reason))
+
+    @property
+    def bare_reason(self) -> str:
+        """The reason without what its code and its host say already; in markers of an earlier release, by its words."""
+        if self.detail or self.reason_code != "health":
+            return self.detail or self.reason
+        return re.sub(REASONS["health"], "", self.reason, count=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +159,7 @@ def _from_json(text: str) -> NodeMarker | None:
             size=_whole(values.get("size", 0), _MOST),
             reason_code=str(values.get("reason_code", "")),
             blames=_whole_or_none(values.get("blames")),
+            detail=str(values.get("detail", "")),
         )
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         return None

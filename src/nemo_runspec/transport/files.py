@@ -6,13 +6,17 @@ import io
 import os
 import secrets
 import shlex
+import subprocess
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from nemo_runspec.digests import blocks_of, digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.lines import text_lines
+from nemo_runspec.spinner import uploading
 from nemo_runspec.transport.base import Done, Host
 
 _PUT = """\
@@ -50,6 +54,21 @@ sum=$(sha256sum <"$new")
 if [ "${{sum%% *}}" != {sha256} ]; then echo "what arrived is not what was sent" >&2; exit 1; fi
 chmod {mode:o} -- "$new"
 mv -f -T -- "$new" "$file"
+"""
+
+_PUT_FOLDER = """\
+set -eo pipefail
+place={place}
+if [ -d "$place" ]; then exit 0; fi
+umask 022
+mkdir -p -- "${{place%/*}}"
+new=$(mktemp -d -- "${{place%/*}}/.new-XXXXXXXX")
+trap 'rm -rf -- "$new"' EXIT
+tar -x -o -f - -C "$new"
+[ -e "$new/{last}" ] || {{ echo "they did not arrive whole" >&2; exit 1; }}
+rm -- "$new/{last}"
+chmod 755 "$new"
+mv -T -- "$new" "$place"
 """
 
 _SAME = """\
@@ -125,6 +144,48 @@ def put_file(host: Host, path: Path, remote: str, mode: int = 0o600, *, timeout:
     return True
 
 
+def put_folder(host: Host, folder: Path, place: str, name: str) -> None:
+    """Sends a folder without git's own data, readable for all, whole or not at all; what is there stays.
+
+    Args:
+        place: absolute. `name`: what it is, for a person.
+
+    Raises:
+        Unreachable: the connection broke; nothing of it is there.
+        UserError: it cannot be written there, or be read here.
+    """
+    script = _PUT_FOLDER.format(place=there(place), last=_LAST)
+    with _packed(folder) as blocks:
+        done = host.run(script, data=uploading(blocks, name), timeout=3600.0)
+    if done.code:
+        raise UserError(f"{name} cannot be put there: {done.said}", where=f"{host.name}:{place}")
+
+
+_LAST = ".whole.nemotron"
+
+
+@contextmanager
+def _packed(folder: Path) -> Iterator[Iterator[bytes]]:
+    """The folder as a tar stream without git's own data; a mark comes last, as tar takes a stream cut short for whole.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    with TemporaryDirectory() as scratch:
+        Path(scratch, _LAST).touch()
+        command = ("tar", "-c", "-f", "-", "--exclude-vcs", "-C", str(folder), ".", "-C", scratch, _LAST)
+        # macOS' own tar would add a file `._NAME` for each with extended attributes.
+        bare = {**os.environ, "COPYFILE_DISABLE": "1"}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=bare) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            stream = process.stdout
+            yield iter(lambda: stream.read(1 << 20), b"")
+            reason = process.stderr.read().decode(errors="replace").strip()
+            if process.wait():
+                raise UserError(f"{folder} cannot be packed: {reason}", where=str(folder))
+
+
 def have(host: Host, paths: Iterable[str], *, timeout: float = 60.0) -> set[str]:
     """Which of the paths are there, in one round trip; a link that leads nowhere is there.
 
@@ -169,14 +230,25 @@ def _archive(files: Mapping[str, tuple[bytes | Path, int]], last: str) -> bytes:
 
 
 def _add(tar: tarfile.TarFile, name: str, source: bytes | Path, mode: int) -> None:
-    member = tarfile.TarInfo(name)
-    member.mode = mode
     if isinstance(source, Path) and source.is_symlink():
-        member.type, member.linkname = tarfile.SYMTYPE, os.readlink(source)  # noqa: PTH115
-        tar.addfile(member)
+        add_member(tar, name, b"", mode, kind=tarfile.SYMTYPE, linkname=os.readlink(source))  # noqa: PTH115
         return
-    content = source if isinstance(source, bytes) else _read(source)
-    member.size = len(content)
+    add_member(tar, name, source if isinstance(source, bytes) else _read(source), mode)
+
+
+def add_member(
+    tar: tarfile.TarFile,
+    name: str,
+    content: bytes,
+    mode: int,
+    *,
+    changed: int = 0,
+    kind: bytes = tarfile.REGTYPE,
+    linkname: str = "",
+) -> None:
+    """Adds what lies in memory, or a folder, or a link. `changed`: seconds since 1970; `kind`: of tarfile."""
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime, member.type, member.linkname = len(content), mode, changed, kind, linkname
     tar.addfile(member, io.BytesIO(content))
 
 

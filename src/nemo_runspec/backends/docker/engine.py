@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from nemo_runspec.diagnosis.phrases import DENIED, NO_SPACE
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.loopback import is_loopback
 
@@ -24,7 +26,7 @@ _SECONDS_TO_ANSWER = 10.0
 
 @dataclass(frozen=True, slots=True)
 class EngineRefusal:
-    """A refusal of the engine that is known: what its message holds, what that means, and how to mend it."""
+    """A refusal of the engine that is known: a pattern of its message, what that means, and how to mend it."""
 
     sign: str
     meaning: str
@@ -40,16 +42,16 @@ REFUSALS: tuple[EngineRefusal, ...] = (
         "the engine has no driver for GPUs",
         "install the NVIDIA Container Toolkit on this machine and restart Docker; or set gpus_per_node = 0",
     ),
-    EngineRefusal("nknown runtime", "the engine has no such runtime", "leave runtime out, or install what brings it"),
     EngineRefusal(
-        "unknown or invalid runtime name", "the engine has no such runtime", "leave runtime out, or install it"
+        r"unknown (?:or invalid )?runtime",
+        "the engine has no such runtime",
+        "leave runtime out, or install what brings it",
     ),
     EngineRefusal("docker-init", "the engine has no docker-init", "additional_kwargs = { init = false }"),
     EngineRefusal("invalid reference format", "that is no name of an image", "correct container_image"),
     EngineRefusal("setting rlimit", "the limit is higher than this machine allows", "lower it in ulimits"),
-    EngineRefusal("No space left on device", "the disk of the engine is full", "docker system prune frees some"),
-    EngineRefusal("no space left on device", "the disk of the engine is full", "docker system prune frees some"),
-    EngineRefusal("permission denied", "something may not be read or mounted", "look at the mounts, and at user"),
+    EngineRefusal(NO_SPACE, "the disk of the engine is full", "docker system prune frees some"),
+    EngineRefusal(DENIED, "something may not be read or mounted", "look at the mounts, and at user"),
 )
 """Words in which Docker 20.10 to 28 refuses to make or start a container; the first that fits is taken."""
 
@@ -125,7 +127,7 @@ def refusals(doing: str) -> Iterator[None]:
 
 def refused(doing: str, words: str, image: str | None = None) -> UserError:
     """The error for a refusal in the engine's words, with what is known of it."""
-    known = next((refusal for refusal in REFUSALS if refusal.sign in words), None)
+    known = next((refusal for refusal in REFUSALS if re.search(refusal.sign, words, re.IGNORECASE)), None)
     what = f"Docker cannot {doing}: {words}"
     if known is None:
         return UserError(what, where=image)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.backends.docker.engine import refusals, words_of
+from nemo_runspec.diagnosis.phrases import ABSENT, BUSY, REFUSED, first_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.images import HUB, names_registry
 from nemo_runspec.spinner import Spinner
@@ -16,18 +17,12 @@ Say = Callable[[str], None]
 
 _SECONDS_BETWEEN_LINES = 2.0
 
-_REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
-    (
-        ("unauthorized", "denied", "no basic auth", "authentication", "forbidden"),
-        "docker login {registry}; or correct container_image",
-    ),
-    (
-        ("not found", "manifest unknown", "unknown manifest"),
-        "correct container_image; docker images lists what is here",
-    ),
-    (("no matching manifest",), 'another image, or additional_kwargs = {{ platform = "linux/amd64" }}'),
-    (("toomanyrequests", "rate limit"), "docker login {registry}, or wait"),
-)
+_REMEDIES: Mapping[str, str] = {
+    REFUSED: "docker login {registry}; or correct container_image",
+    r"no matching manifest": 'another image, or additional_kwargs = {{ platform = "linux/amd64" }}',
+    ABSENT: "correct container_image; docker images lists what is here",
+    BUSY: "docker login {registry}, or wait",
+}
 _NO_NETWORK = "is {registry} reachable from here? docker images lists the images that need no pull"
 
 
@@ -120,8 +115,7 @@ class Layers:
 
 def pull_error(image: str, words: str) -> UserError:
     """Why an image cannot be pulled, in the engine's words, and what helps."""
-    said = words.lower()
-    remedy = next((text for signs, text in _REMEDIES if any(sign in said for sign in signs)), _NO_NETWORK)
+    remedy = first_in(words, _REMEDIES) or _NO_NETWORK
     return UserError(
         f"image '{image}' is not here, and Docker cannot pull it: {words}",
         remedy=remedy.format(registry=registry_of(image)),

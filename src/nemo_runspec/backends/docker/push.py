@@ -12,19 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.backends.docker.engine import refusals
+from nemo_runspec.diagnosis.phrases import REFUSED, UNREACHED, first_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.images import HUB, ImageReference
 
 _DIGEST = re.compile(r": digest: (?P<digest>sha256:[0-9a-f]{64})\b")
 _SENT = frozenset({"Pushed", "Layer already exists"})
-_REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
-    (
-        ("unauthorized", "denied", "no basic auth", "authentication", "forbidden", "insufficient_scope"),
-        "docker login {registry}, as somebody who may push {repository}",
-    ),
-    (("no such host", "connection refused", "timeout", "lookup"), "is {registry} reachable from the Docker engine?"),
-    (("http response to https", "certificate"), "the engine must trust {registry}: insecure-registries of daemon.json"),
-)
+_REMEDIES: Mapping[str, str] = {
+    REFUSED: "docker login {registry}, as somebody who may push {repository}",
+    rf"{UNREACHED}|timeout|lookup": "is {registry} reachable from the Docker engine?",
+    r"http response to https|certificate": "the engine must trust {registry}: insecure-registries of daemon.json",
+}
 _AGAIN = "push it again: what the registry has of it already is not sent twice"
 
 
@@ -134,7 +132,6 @@ def refuse_wrong_login(client: Any, image: ImageReference) -> None:
 
 
 def _failure(image: ImageReference, words: str) -> PushFailure:
-    said = words.lower()
-    remedy = next((text for signs, text in _REMEDIES if any(sign in said for sign in signs)), _AGAIN)
+    remedy = first_in(words, _REMEDIES) or _AGAIN
     what = f"{image} is not in {image.registry}: {words}"
     return PushFailure(what, remedy.format(registry=image.registry, repository=image.repository))

@@ -8,6 +8,7 @@ from typing import Any
 
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, section
 from nemo_runspec.backends.provider import Event, Replica
+from nemo_runspec.diagnosis.phrases import MOUNT_FAILED, NO_ROOM, PULL_FAILED, UNAUTHORIZED, first_in
 from nemo_runspec.diagnosis.pulls import may_pass
 from nemo_runspec.transport.reading import count, moment, number, table, text
 
@@ -36,14 +37,12 @@ _REASONS: Mapping[str, str] = {
 }
 """Reasons of Lepton's `readiness_issue`, in our words; one that is not here is shown as it is."""
 
-_MESSAGES = (
-    (re.compile(r"fail\w* to pull|pull.*(fail|denied|back ?-?off|error|unauthorized|40[134])|"
-                r"ImagePullBackOff|ErrImagePull", re.I),
-     _PULL_FAILED),
-    (re.compile(r"\bpulling\b|image pull", re.I), _PULLING),
-    (re.compile(r"mount point|FailedMount|mount.*fail", re.I), "its storage cannot be mounted"),
-    (re.compile(r"\binsufficient\b|\bno (?:available |free |idle )?nodes?\b|\bunschedulable\b", re.I), _NO_CAPACITY),
-)  # fmt: skip
+_MESSAGES: Mapping[str, str] = {
+    rf"{PULL_FAILED}|pull.*(?:fail|error|denied|back ?-?off|{UNAUTHORIZED}|\b404\b)": _PULL_FAILED,
+    r"\bpulling\b|image pull": _PULLING,
+    rf"{MOUNT_FAILED}|mount.*fail": "its storage cannot be mounted",
+    rf"{NO_ROOM}|\bno nodes?\b": _NO_CAPACITY,
+}
 """What is more exact than the reason, where the message says it; the first that fits."""
 
 _ON_THE_WAY = (_PULLING, _STARTING, _QUEUED)
@@ -153,7 +152,7 @@ def _issue(issues: Any) -> tuple[str, str]:
 def _problem(reason: str, message: str) -> str:
     if reason in _READY:
         return ""
-    exact = next((words for pattern, words in _MESSAGES if pattern.search(f"{reason} {message}")), None)
+    exact = first_in(f"{reason} {message}", _MESSAGES)
     if exact == _PULLING and reason == "Failed":
         return _PULL_FAILED
     return exact or _REASONS.get(reason, reason)

@@ -38,7 +38,7 @@ from nemo_runspec.backends.slurm.render import (
     version_files,
 )
 from nemo_runspec.backends.slurm.values import HOME, fill_home
-from nemo_runspec.backends.slurm.verified import Comparison
+from nemo_runspec.backends.slurm.verified import require_same
 from nemo_runspec.digests import digest_of, digest_of_text
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -167,7 +167,6 @@ class SlurmArray(JobArray):
     def __init__(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> None:
         self.array = make_array(name, plans, parallel=parallel, ends_all=ends_all)
         self.host = host_of(SlurmProvider().make_handle(self.array.plan))
-        self._comparison = Comparison(self.array.plan)
         self._made: dict[int, dict[str, str]] = {}
 
     def open(self, archive: Path | None, say: Say) -> None:
@@ -181,7 +180,7 @@ class SlurmArray(JobArray):
         self._found = probe(self.host, self.array.plan.job_dir, self._digest, self._programs)
         if HOME in self.array.plan.job_dir:
             self.array = fill_home(self.array, self._found.home)
-        self._comparison.finish(self.array.plan)
+        require_same(self.array.plan)
         self._check(say)
         self._shared = self.array.shared_texts
 
@@ -266,7 +265,7 @@ def id_of(array: str, handle: Handle) -> str:
 def stop_tasks(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:
     """Ends tasks of arrays, each array's with one scancel for those that wait and one for those that run.
 
-    As `cluster.stop.request_stop`, with `hard` as `end_jobs`; any number of them in one round trip.
+    As `cluster.stop.request_stop`; any number of them in one round trip.
     """
     arrays: dict[str, list[Handle]] = {}
     for handle in handles:

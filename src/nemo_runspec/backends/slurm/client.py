@@ -74,17 +74,16 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send
         from nemo_runspec.backends.slurm.render import programs_of, render
         from nemo_runspec.backends.slurm.values import fill_home
-        from nemo_runspec.backends.slurm.verified import Comparison
+        from nemo_runspec.backends.slurm.verified import require_same
         from nemo_runspec.submission.layout import own_files
 
-        comparison = Comparison(submission.plan)
         host, archive = host_of(connection_of(target_of(submission.plan, SlurmTarget))), parts.archive
         digest = digest_of(archive) if archive else ""
         found = probe(host, submission.plan.job_dir, digest, programs_of(submission.plan))
         plan = fill_home(submission.plan, found.home)
         rendering = render(plan)
         texts = own_files(plan, rendering)
-        comparison.finish(plan)
+        require_same(plan)
         check_there(host, plan, say)
         if target_of(plan, SlurmTarget).build_cache_dir:
             from nemo_runspec.backends.slurm.build import make_ready
@@ -149,13 +148,13 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         """As `Provider.stop`. One round trip, one more where there are tasks of arrays."""
         from nemo_runspec.backends.slurm.array import stop_tasks
-        from nemo_runspec.backends.slurm.cluster.stop import end_jobs, request_stop
+        from nemo_runspec.backends.slurm.cluster.stop import request_stop
         from nemo_runspec.backends.slurm.observe import job_ref
 
         alone = [handle for handle in handles if not self.in_array(handle)]
         tasks = [handle for handle in handles if self.in_array(handle)]
         if alone:
-            (end_jobs if hard else request_stop)(host_of(alone[0]), [job_ref(handle) for handle in alone], by)
+            request_stop(host_of(alone[0]), [job_ref(handle) for handle in alone], by, hard=hard)
         if tasks:
             stop_tasks(host_of(tasks[0]), tasks, by, hard=hard)
 

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from nemo_runspec.backends.slurm.cluster.job import ClusterJob
+from nemo_runspec.backends.slurm.cluster.job import NO_REASON, ClusterJob, SlurmReason, SlurmState, reason_of, state_of
 from nemo_runspec.backends.slurm.cluster.query import CANNOT_WRITE
 from nemo_runspec.diagnosis import engine
-from nemo_runspec.diagnosis.causes import MEMORY
+from nemo_runspec.diagnosis.causes import MEMORY, REGISTRY
 from nemo_runspec.diagnosis.model import Case, Cause, Claim, Message, Platform
+from nemo_runspec.diagnosis.phrases import NO_SPACE, QUOTA
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.lines import text_lines
 from nemo_runspec.records.record import is_over
@@ -32,62 +33,54 @@ _MEMORY = (
 )
 _TIME = "raise time in the profile; or resume = true, with a recipe that writes checkpoints, goes on until it is done"
 _AGAIN = "nemotron jobs retry starts it again; retries in the profile lets Slurm do so"
+_NOT_LAUNCHED = "Slurm could not start it on its nodes"
 _ELSEWHERE = "see what the profile asks for: partition, account, qos, constraint, gpus_per_node, nodes"
 
-STATES: Mapping[str, Cause] = {
-    "OUT_OF_MEMORY": MEMORY,
-    "TIMEOUT": _cause("time limit", "it reached its time limit{after}", _TIME, r"DUE TO TIME LIMIT"),
-    "DEADLINE": _cause(
+CAUSES: Mapping[str, Cause] = {
+    "memory": MEMORY,
+    "time limit": _cause("time limit", "it reached its time limit{after}", _TIME, r"DUE TO TIME LIMIT"),
+    "deadline": _cause(
         "time limit",
         "it reached its deadline{after}",
         "give it a later deadline, or a shorter time",
         r"DUE TO DEADLINE",
     ),
-    "NODE_FAIL": _cause(
+    "node": _cause(
         "node failure", "a node failed under it{after}", _AGAIN, r"Node failure on (\S+)", r"DUE TO NODE FAILURE"
     ),
-    "BOOT_FAIL": _cause("node failure", "a node could not be started for it", _AGAIN),
-    "LAUNCH_FAILED": _cause("launch", "Slurm could not start it on its nodes", _AGAIN),
-    "RECONFIG_FAIL": _cause("node failure", "a node could not be reconfigured for it", _AGAIN),
-    "PREEMPTED": _cause(
+    "boot": _cause("node failure", "a node could not be started for it", _AGAIN),
+    "reconfiguration": _cause("node failure", "a node could not be reconfigured for it", _AGAIN),
+    "launch": _cause("launch", _NOT_LAUNCHED, _AGAIN),
+    "held launch": _cause(
+        "launch",
+        _NOT_LAUNCHED,
+        "look at the node with those who run the cluster; scontrol release lets a held job go on",
+    ),
+    "preemption": _cause(
         "preemption",
         "a job of higher priority took its nodes{after}",
         "resume = true in the profile goes on after a preemption; or another partition or qos",
         r"DUE TO PREEMPTION",
     ),
-    "CANCELLED": _cause(
+    "cancelled": _cause(
         "cancelled",
         "it was cancelled{after}",
         "nemotron jobs retry starts it again",
         r"\*\*\* .*CANCELLED AT \S+ \*\*\*",
     ),
-}
-"""By Slurm's state."""
-
-_BY_REASON: Mapping[str, Cause] = {
-    r"launch failed requeued held|JobLaunchFailure|Prolog": _cause(
-        "launch",
-        "Slurm could not start it on its nodes",
-        "look at the node with those who run the cluster; scontrol release lets a held job go on",
-    ),
-    r"InvalidAccount|Assoc\w*": _cause("account", "its account does not allow it", _ELSEWHERE),
-    r"InvalidQOS|QOS\w*": _cause("QoS", "its QoS does not allow it", _ELSEWHERE),
-    r"BadConstraints": _cause("constraint", "no node can do what it asks for", _ELSEWHERE),
-    r"Partition\w+": _cause("partition", "its partition does not allow it", _ELSEWHERE),
-    r"Reservation\w*": _cause("reservation", "its reservation is gone", "see additional_parameters: reservation"),
-    r"DependencyNeverSatisfied": _cause(
+    "account": _cause("account", "its account does not allow it", _ELSEWHERE),
+    "QoS": _cause("QoS", "its QoS does not allow it", _ELSEWHERE),
+    "constraint": _cause("constraint", "no node can do what it asks for", _ELSEWHERE),
+    "partition": _cause("partition", "its partition does not allow it", _ELSEWHERE),
+    "reservation": _cause("reservation", "its reservation is gone", "see additional_parameters: reservation"),
+    "dependency": _cause(
         "dependency", "a job that it waited for ended otherwise", "see dependencies and dependency_type"
     ),
-    r"NodeDown": STATES["NODE_FAIL"],
-    r"TimeLimit": STATES["TIMEOUT"],
-    r"OutOfMemory": STATES["OUT_OF_MEMORY"],
 }
+"""By the `cause` of a state or a reason of Slurm's (`cluster/job.py`)."""
 
-REASONS = tuple((re.compile(pattern), cause) for pattern, cause in _BY_REASON.items())
-"""By Slurm's reason, the whole of it, of a job whose state says nothing."""
-
-CLOSING: tuple[str, ...] = ("OUT_OF_MEMORY", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
-"""The states whose lines are believed where Slurm has forgotten the job, in this order."""
+CLOSING: tuple[str, ...] = ("memory", "time limit", "node", "preemption")
+"""Those whose lines are believed where Slurm has forgotten the job, in this order."""
 
 _IMAGE = "see container_image in the profile"
 
@@ -105,18 +98,6 @@ IMAGE: tuple[Cause, ...] = (
         r"unrecognized option '--container",
     ),
     _cause(
-        "image",
-        "the registry does not let this user have the image",
-        "put credentials into ~/.config/enroot/.credentials on the cluster (for nvcr.io: $oauthtoken and an API key)",
-        r"(?:code|error): 40[13]\b|Unauthorized|Forbidden|[Aa]uthentication (?:failed|required)",
-    ),
-    _cause(
-        "image",
-        "there is no such image in the registry",
-        f"{_IMAGE}: its name and tag",
-        r"(?:code|error): 404\b|Not Found|manifest unknown",
-    ),
-    _cause(
         "mounts",
         "a mount of the container cannot be made",
         "see mounts in the profile: the source must be there on every compute node",
@@ -128,11 +109,12 @@ IMAGE: tuple[Cause, ...] = (
         f"{_IMAGE}: the path as compute nodes see it; nemotron kit slurm squash makes one",
         r"No such file or directory: \S+\.sqsh|\[ERROR\] No such file",
     ),
+    *REGISTRY,
     _cause(
         "storage",
         "there is no room for the container's image",
         "remove images from enroot's cache on the cluster, or squash the image: nemotron kit slurm squash",
-        r"No space left|Disk quota exceeded",
+        rf"(?i:{NO_SPACE}|{QUOTA})",
     ),
     _cause(
         "image",
@@ -141,7 +123,7 @@ IMAGE: tuple[Cause, ...] = (
         r"\[ERROR\]|error: pyxis: (?!child|printing)",
     ),
 )
-"""By lines of Pyxis and of enroot, the most telling first."""
+"""By lines of Pyxis and of enroot, which quote registries too; the most telling first."""
 
 LAUNCH: tuple[Cause, ...] = (
     _cause(
@@ -181,6 +163,9 @@ PLATFORM = Platform(
     "Slurm",
     {
         "killed for memory": _MEMORY,
+        "image": f"{_IMAGE}: its name and tag",
+        "image login": "put credentials into ~/.config/enroot/.credentials on the cluster (for nvcr.io: $oauthtoken "
+        "and an API key)",
         "health check": 'exclude = "{node}" in the profile keeps away from it; tell those who run the cluster',
         "restarts": "raise max_restarts or time in the profile; nemotron jobs retry starts it again",
         "setup_lines": "see setup_lines in the profile",
@@ -223,11 +208,9 @@ def diagnose(
         known: errors that its recipe knows.
         key_source: where `remote_job_dir` was set, such as `env.toml:7 [cluster]`; '' where that is not known.
     """
-    return (
-        engine.diagnose(replace(case_of(job, tail, batch_tail, key_source), known=known))
-        if is_over(job.state)
-        else None
-    )
+    if not is_over(job.state):
+        return None
+    return engine.diagnose(replace(case_of(job, tail, batch_tail, key_source), known=known))
 
 
 def case_of(job: ClusterJob, tail: bytes, batch_tail: bytes, key_source: str) -> Case:
@@ -245,7 +228,7 @@ def case_of(job: ClusterJob, tail: bytes, batch_tail: bytes, key_source: str) ->
         tail=tail,
         script_tail=_without_echo(batch_tail),
         claims=tuple(_claims(job, daemons, key_source)),
-        hints=tuple(_claim(cause, daemons) for word, cause in REASONS if word.fullmatch(job.slurm_reason)),
+        hints=tuple(_claim(cause, daemons) for cause in _causes_of(reason_of(job.slurm_reason))),
         daemons=daemons,
         exit_code=job.exit_code,
         signal=job.signal,
@@ -257,23 +240,25 @@ def _claims(job: ClusterJob, daemons: Sequence[str], key_source: str) -> Iterato
     """What Slurm says, the most telling first."""
     if job.error == CANNOT_WRITE:
         yield Claim(_unwritable(job, key_source), Message(""), certain=True)
-    state = job.slurm_state.split()[0].rstrip("+") if job.slurm_state else ""
-    if state in STATES:
-        yield _claim(STATES[state], daemons)
-    elif not state:  # Slurm has forgotten it
-        yield from (_claim(STATES[name], daemons) for name in CLOSING if STATES[name].line_in(daemons))
+    yield from (_claim(cause, daemons) for cause in _causes_of(state_of(job.slurm_state)))
+    if not job.slurm_state:  # Slurm has forgotten it
+        yield from (_claim(CAUSES[name], daemons) for name in CLOSING if CAUSES[name].line_in(daemons))
     first = first_failure(job.markers)
     if first is None or first.phase == "start":  # on some node the job script never began: its container, or the step
-        images = [line for line in daemons if _CONTAINER.search(line)]
+        images = [line for line in daemons if _CONTAINER.search(line) and "[INFO]" not in line]
         found = [*((cause, cause.line_in(images)) for cause in IMAGE)]
         found += [(cause, cause.line_in(daemons)) for cause in LAUNCH]
         yield from (Claim(cause, Message(line)) for cause, line in found if line)
 
 
+def _causes_of(word: SlurmState | SlurmReason) -> list[Cause]:
+    return [CAUSES[word.cause]] if word.cause else []
+
+
 def _claim(cause: Cause, daemons: Sequence[str]) -> Claim:
     """What Slurm itself says, with the line of a daemon that shows it."""
     line = cause.line_in(daemons)
-    node = cause.name_in(line) if cause is STATES["NODE_FAIL"] else ""
+    node = cause.name_in(line) if cause is CAUSES["node"] else ""
     if node:
         remedy = f'{cause.remedy}; exclude = "{node}" in the profile keeps away from that node'
         cause = replace(cause, what=f"node {node} failed under it{{after}}", remedy=remedy)
@@ -291,7 +276,7 @@ def _unwritable(job: ClusterJob, key_source: str) -> Cause:
 
 
 def _statement(job: ClusterJob) -> str:
-    reason = f" ({job.slurm_reason})" if job.slurm_reason not in ("", "None", "(null)") else ""
+    reason = "" if job.slurm_reason in NO_REASON else f" ({job.slurm_reason})"
     return f"Slurm says {job.slurm_state}{reason}" if job.slurm_state else ""
 
 

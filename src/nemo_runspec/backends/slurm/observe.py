@@ -10,12 +10,11 @@ needed: see `benchmarks/slurm.py`.
 from __future__ import annotations
 
 import base64
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from nemo_runspec.backends.provider import Handle, LogChunk, Results
-from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, SECTION, Section, program, run_script, whole
+from nemo_runspec.backends.slurm.cluster import FIELD, SECTION, Section, run_script, script_of, whole
 from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find
@@ -28,7 +27,6 @@ from nemo_runspec.jobside.downsample import as_lines, downsample
 from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.status import JobStatus, never_submitted
 from nemo_runspec.script.programs import DOWNSAMPLE, program_text
-from nemo_runspec.script.quoting import assignments
 from nemo_runspec.script.wandb_run import parse_run
 from nemo_runspec.transport.base import Host
 
@@ -71,9 +69,7 @@ def read_chunks(
     """
     lines = (*patterns, "", *(f"{offset}{FIELD}{path}" for path, offset in (offsets or {}).items()))
     data = "".join(f"{line}\n" for line in lines).encode()
-    done = host.run(
-        f"{PRELUDE}\nlimit={limit}\n{program('cluster/results.sh', 'read_logs')}", data=data, timeout=_TIMEOUT
-    )
+    done = host.run(script_of("cluster/results.sh", "read_logs", limit=str(limit)), data=data, timeout=_TIMEOUT)
     return _chunks(host, done.out)
 
 
@@ -110,9 +106,7 @@ def collect_results(host: Host, handles: Sequence[Handle], statuses: Sequence[Jo
         UserError: the host does not answer, or not as it should.
     """
     questions = "".join(_question(number, *pair) for number, pair in enumerate(zip(handles, statuses, strict=True)))
-    script = (
-        f"{PRELUDE}\ndownsample={shlex.quote(program_text(DOWNSAMPLE))}\n{program('cluster/results.sh', 'collect')}"
-    )
+    script = script_of("cluster/results.sh", "collect", downsample=program_text(DOWNSAMPLE))
     answer = run_script(host, script, data=questions.encode("utf-8", "surrogateescape"), timeout=_COLLECT_SECONDS)
     if handles and not answer.sections:
         raise UserError(f"{host.name} does not say what is left of jobs: {answer.said or 'no word'}")
@@ -214,8 +208,8 @@ def exclude_and_release(host: Host, job: SlurmJobRef) -> str:
     Raises:
         UserError: Slurm does not answer, or refuses. Unreachable: the host does not answer.
     """
-    words = assignments({"id": job.id.partition(";")[0], "held": f"{job.job_dir}/status/held"})
-    answer = run_script(host, "\n".join((PRELUDE, words, program("cluster/stop.sh", "release_held"))))
+    number, held = job.id.partition(";")[0], f"{job.job_dir}/status/held"
+    answer = run_script(host, script_of("cluster/stop.sh", "release_held", id=number, held=held))
     if answer.code:
         reason = answer.said or "Slurm does not answer"
         raise UserError(

@@ -16,20 +16,20 @@ from nemo_runspec.backends.setup import (
     helps_of,
     set_values,
 )
-from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, Answer, program, run_script
+from nemo_runspec.backends.slurm.cluster import FIELD, Answer, run_script, script_of
 from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.preflight import SCRIPT, SECONDS
 from nemo_runspec.backends.slurm.values import gpus_in
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import defaults_of
-from nemo_runspec.script.quoting import assignments
 from nemo_runspec.text import count
 from nemo_runspec.transport.connect import connect
 from nemo_runspec.transport.ssh_config import aliases
 
 _TIMEOUT = 90.0
 _TIME = str(defaults_of(FIELDS)["time"])
+_KEYS = ("user", "port", "identity", "account", "partition", "gpus_per_node", "time", "remote_job_dir", IMAGE)
 _MOST = 12
 """Hosts that are offered."""
 
@@ -68,13 +68,7 @@ def _asked(interview: Interview, values: Mapping[str, Any]) -> Answer:
     if not values and not _found():
         return Answer({})
     name = values.get("host", "this machine")
-    script = "\n".join(
-        (
-            PRELUDE,
-            assignments({"seconds": str(SECONDS), "field": FIELD}),
-            program(SCRIPT, "show_offers"),
-        )
-    )
+    script = script_of(SCRIPT, "show_offers", seconds=str(SECONDS), field=FIELD)
     try:
         answer = run_script(connect(**{"tunnel": "local", **values}), script, timeout=_TIMEOUT)
     except UserError as error:
@@ -145,9 +139,7 @@ SETUP = Setup(
     "Slurm",
     {
         "host": "Login node, or an alias of ~/.ssh/config; also me@host. Not on a login node itself.",
-        **helps_of(FIELDS, "user", "port", "identity", "account", "partition", "gpus_per_node", IMAGE),
-        "time": f"Time limit of a job; by default {_TIME}.",
-        "remote_job_dir": "Directory for jobs and outputs, which all nodes see.",
+        **helps_of(FIELDS, *_KEYS),
     },
     found=_found,
     preferred=True,

@@ -6,9 +6,7 @@ everything that a plan takes, and another one holds every plan to what is drawn 
 nemotron pins, no submission compares anything, the first of its shape as little as any.
 
 What is left is a NeMo-Run, or a renderer, that somebody has changed, and a plan that no profile can make (a saved one
-that was edited). Those are compared before anything is sent: a job that has been submitted cannot be taken back. What
-is then remembered is a digest of the whole batch script and of every argument of the executor, the job's name and place
-left out, and of the versions of NeMo-Run and of the code that renders here: whatever changes is compared anew.
+that was edited). Those are compared before anything is sent: a job that has been submitted cannot be taken back.
 """
 
 from __future__ import annotations
@@ -16,9 +14,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-import threading
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from difflib import unified_diff
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -27,19 +23,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from nemo_runspec import paths
 from nemo_runspec.backends.slurm.executor import executor_arguments, make_executor
-from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
+from nemo_runspec.backends.slurm.fields import FIELDS
 from nemo_runspec.backends.slurm.render import render_sbatch, submit_words
 from nemo_runspec.backends.slurm.values import PATH
-from nemo_runspec.digests import digest_of_blocks, digest_of_text
+from nemo_runspec.digests import digest_of_blocks
 from nemo_runspec.errors import UserError
 from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.model import Plan
-from nemo_runspec.plans.target import target_of
-
-_KEPT = 200
-"""Digests that are remembered; the oldest are forgotten."""
 
 SHIPPED = Path(__file__).with_name("compared.json")
 
@@ -58,34 +49,10 @@ _UNTRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 """What the property test puts into no text: characters that no plan takes."""
 
 
-class Comparison:
-    """One submission's comparison with NeMo-Run, which is imported at once, in a thread, where it will be needed."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._thread: threading.Thread | None = None
-        self._expected = "" if is_proved(plan) else digest_of(plan)
-        if self._expected and not _known(self._expected):
-            self._thread = _begin_import(plan)
-
-    def finish(self, plan: Plan) -> None:
-        """Compares, unless this very script has been compared before.
-
-        Args:
-            plan: with its placeholders filled.
-
-        Raises:
-            UserError: NeMo-Run would submit something else.
-        """
-        if is_proved(plan):
-            return
-        digest = digest_of(plan)
-        if _known(self._expected) and _known(digest):
-            return
-        if self._thread is not None:
-            self._thread.join()
+def require_same(plan: Plan) -> None:
+    """Raises `UserError` where NeMo-Run would submit something else. `plan`: with its placeholders filled."""
+    if not is_proved(plan):
         assert_same(plan)
-        for each in {self._expected, digest} - {""}:
-            _remember(each)
 
 
 def is_proved(plan: Plan) -> bool:
@@ -132,50 +99,6 @@ def is_tried(text: str, *, lines: bool = False) -> bool:
 
 def _digest(files: Iterable[Path], text: str = "") -> str:
     return digest_of_blocks((text.encode(), *(file.read_bytes() + b"\0" for file in files)))
-
-
-def digest_of(plan: Plan) -> str:
-    """What tells this plan's batch script from another's, its name and place aside."""
-    arguments = json.dumps(executor_arguments(plan), sort_keys=True, default=str)
-    text = "\0".join((version("nemo-run"), _own_code(), arguments, render_sbatch(plan)))
-    return digest_of_text(text.replace(plan.name, "NAME"))
-
-
-@lru_cache(maxsize=1)
-def _own_code() -> str:
-    """Of the modules that render here: where they change, everything is compared again."""
-    return _digest(sorted(Path(__file__).parent.glob("*.py")))
-
-
-def _folder() -> Path:
-    return paths.home() / "cache" / "compared"
-
-
-def _known(digest: str) -> bool:
-    return (_folder() / digest).exists()
-
-
-def _remember(digest: str) -> None:
-    with suppress(OSError):
-        paths.private_dir(_folder())
-        (_folder() / digest).touch(mode=0o600)
-        for old in sorted(_folder().iterdir(), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
-            old.unlink(missing_ok=True)
-
-
-def _begin_import(plan: Plan) -> threading.Thread:
-    """What the import raises is raised again by whoever needs it."""
-
-    def load() -> None:
-        from nemo_runspec.backends.nemorun import import_nemo_run
-
-        target = target_of(plan, SlurmTarget)
-        with suppress(Exception):
-            import_nemo_run(None if target.tunnel == "ssh" else target.remote_job_dir)
-
-    thread = threading.Thread(target=load, daemon=True)
-    thread.start()
-    return thread
 
 
 def assert_same(plan: Plan) -> None:

@@ -160,8 +160,8 @@ def _check(file: str | None, as_json: bool) -> int:
 
 def _with_line(error: UserError, line: str) -> str:
     """An error as it is printed, with the line of the file below its place."""
-    first, place, rest = str(error).partition(f"\n  at:  {error.where}")
-    return f"{first}{place}\n       {line}{rest}" if place and line else str(error)
+    where = f"{error.where}\n       {line}" if line else error.where
+    return str(UserError(error.what, where=where, remedy=error.remedy))
 
 
 def _verdict(report: CheckReport) -> str:

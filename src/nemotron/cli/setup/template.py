@@ -165,5 +165,4 @@ def _to_fill_in(env: EnvFile, error: UserError) -> tuple[str, str]:
 
 
 def _with_remedy(line: str, error: UserError) -> str:
-    unset = error.code is Code.UNSET_VARIABLE and error.remedy
-    return f"{line}  ({error.remedy.partition(',')[0]})" if unset and error.remedy else line
+    return f"{line}  ({error.remedy})" if error.code is Code.UNSET_VARIABLE and error.remedy else line

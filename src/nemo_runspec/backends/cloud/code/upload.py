@@ -22,6 +22,7 @@ from nemo_runspec.jobside.gates import PATIENCE, USUAL_PATIENCE
 from nemo_runspec.plans.model import BundleFile, Plan
 from nemo_runspec.script.programs import CHECKS_PROGRAM, POD_PROGRAMS
 from nemo_runspec.submission.request import Submission
+from nemo_runspec.transport.files import add_member
 
 PAYLOAD = "job.json"
 """The text that does not travel: it describes the upload."""
@@ -150,9 +151,7 @@ def _tar(files: Mapping[str, tuple[bytes, int]]) -> bytes:
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
         for name, (content, mode) in sorted(files.items()):
-            member = tarfile.TarInfo(name)
-            member.size, member.mode = len(content), mode
-            tar.addfile(member, io.BytesIO(content))
+            add_member(tar, name, content, mode)
     return packed.getvalue()
 
 

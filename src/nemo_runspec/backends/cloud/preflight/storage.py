@@ -98,7 +98,5 @@ def _storage(bucket: Bucket, use: _Use, *, sure: bool) -> Check:
         return ok("S3", f"{use.url}: may be read, {bucket.readable(use.url)}")
     except Unreachable as error:
         return warning("S3", f"{use.url}: not known from here: {error.what}", error.remedy or "")
-    except UserError as error:
-        done = f"{use.url} cannot be {'written' if use.how == 'write' else 'read'}"
-        seen = error.what if error.what.startswith(done) else f"{done}: {error.what}"
-        return (failed if sure else warning)("S3", seen, error.remedy or "")
+    except UserError as error:  # which names the place
+        return (failed if sure else warning)("S3", error.what, error.remedy or "")

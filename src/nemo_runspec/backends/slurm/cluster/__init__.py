@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from nemo_runspec.script.quoting import assignments
 from nemo_runspec.transport.base import Data, Host
 from nemo_runspec.transport.chatter import without_chatter
 
@@ -27,6 +28,12 @@ def program(path: str, function: str = "") -> str:
 
 PRELUDE = program("cluster/prelude.sh")
 """What every script begins with: nothing a user's shell sets may change what is asked or how it is answered."""
+
+
+def script_of(path: str, function: str = "", **settings: str) -> str:
+    """What is sent: a script of this backend, and before it what every script begins with, and its settings."""
+    return "\n".join((PRELUDE, assignments(settings), program(path, function)))
+
 
 FIELD, SECTION, ERROR = "\x1f", "\x1e", "\x1d"
 """Separators, and what a line of an error stream begins with.

@@ -14,6 +14,9 @@ from nemo_runspec.records.progress import MetricsEnds
 from nemo_runspec.records.record import is_over
 from nemo_runspec.script.markers import NodeMarker
 
+NO_REASON = ("", "None", "(null)")
+"""How Slurm says that it gives none."""
+
 
 @dataclass(frozen=True, slots=True)
 class SlurmJobRef:
@@ -84,10 +87,14 @@ class SlurmState:
 
     Args:
         state: one of `records.record.STATES`. `reason`: where the state alone does not say it.
+        cause: why a job of this state has failed, a row of `diagnose.CAUSES`; '' where the state does not say it.
+        held: the job has no place in the queue, and no time to begin.
     """
 
     state: str
     reason: str = ""
+    cause: str = ""
+    held: bool = False
 
     @property
     def over(self) -> bool:
@@ -95,13 +102,16 @@ class SlurmState:
         return is_over(self.state)
 
 
+_RELEASED = "scontrol release lets it go on"
+_NEVER = "it will never start; cancel it"
+
 STATES: Mapping[str, SlurmState] = {
     "PENDING": SlurmState("queued"),
     "REQUEUED": SlurmState("queued", "requeued"),
     "REQUEUE_FED": SlurmState("queued", "requeued by the federation"),
-    "REQUEUE_HOLD": SlurmState("queued", "held after a requeue: scontrol release lets it go on"),
-    "SPECIAL_EXIT": SlurmState("queued", "held in a special state after a requeue: scontrol release lets it go on"),
-    "RESV_DEL_HOLD": SlurmState("queued", "held, because its reservation was deleted"),
+    "REQUEUE_HOLD": SlurmState("queued", f"held after a requeue: {_RELEASED}", held=True),
+    "SPECIAL_EXIT": SlurmState("queued", f"held in a special state after a requeue: {_RELEASED}", held=True),
+    "RESV_DEL_HOLD": SlurmState("queued", "held, because its reservation was deleted", held=True),
     "EXPEDITING": SlurmState("queued", "requeued, and waits for nodes at high priority"),
     "CONFIGURING": SlurmState("starting", "its nodes are being made ready"),
     "POWER_UP_NODE": SlurmState("starting", "its nodes are being switched on"),
@@ -114,46 +124,77 @@ STATES: Mapping[str, SlurmState] = {
     "STOPPED": SlurmState("running", "stopped by SIGSTOP"),
     "UPDATE_DB": SlurmState("running", "its end is being accounted"),
     "COMPLETED": SlurmState("succeeded"),
-    "CANCELLED": SlurmState("cancelled", "cancelled in Slurm"),
+    "CANCELLED": SlurmState("cancelled", "cancelled in Slurm", "cancelled"),
     "FAILED": SlurmState("failed"),
-    "TIMEOUT": SlurmState("failed", "its time limit was reached"),
-    "DEADLINE": SlurmState("failed", "its deadline was reached"),
-    "OUT_OF_MEMORY": SlurmState("failed", "out of memory"),
-    "NODE_FAIL": SlurmState("failed", "a node failed"),
-    "BOOT_FAIL": SlurmState("failed", "a node could not be started"),
-    "RECONFIG_FAIL": SlurmState("unknown", "a node could not be reconfigured for it"),
-    "LAUNCH_FAILED": SlurmState("unknown", "it could not be launched on its nodes"),
-    "PREEMPTED": SlurmState("failed", "preempted by a job of higher priority"),
+    "TIMEOUT": SlurmState("failed", "its time limit was reached", "time limit"),
+    "DEADLINE": SlurmState("failed", "its deadline was reached", "deadline"),
+    "OUT_OF_MEMORY": SlurmState("failed", "out of memory", "memory"),
+    "NODE_FAIL": SlurmState("failed", "a node failed", "node"),
+    "BOOT_FAIL": SlurmState("failed", "a node could not be started", "boot"),
+    "RECONFIG_FAIL": SlurmState("unknown", "a node could not be reconfigured for it", "reconfiguration"),
+    "LAUNCH_FAILED": SlurmState("unknown", "it could not be launched on its nodes", "launch"),
+    "PREEMPTED": SlurmState("failed", "preempted by a job of higher priority", "preemption"),
     "REVOKED": SlurmState("unknown", "another cluster of the federation has it"),
 }
 
-_WAITS: tuple[tuple[str, str], ...] = (
-    (r"Resources", "waits for nodes"),
-    (r"Priority", "waits behind jobs of higher priority"),
-    (r"Dependency", "waits for another job"),
-    (r"DependencyNeverSatisfied", "waits for a job that ended otherwise: it will never start; cancel it"),
-    (r"BeginTime", "waits for its begin, as after a requeue"),
-    (r"JobHeldUser", "held: it has no place in the queue until scontrol release lets it go on"),
-    (r"JobHeldAdmin", "held by an administrator: it has no place in the queue until one lets it go on"),
-    (r"JobHoldMaxRequeue", "held, as it was requeued too often: scontrol release lets it go on"),
-    (r"launch failed requeued held", "held, as its launch failed: scontrol release lets it go on"),
-    (r"Licenses", "waits for a license"),
-    (r"Reservation", "waits for its reservation"),
-    (r"ReservationDeleted", "its reservation is gone: it will never start; cancel it"),
-    (r"Partition(Down|Inactive)", "its partition is down"),
-    (r"PartitionTimeLimit", "its time limit is above the partition's: it will never start; lower time"),
-    (r"PartitionNodeLimit", "asks for more nodes than its partition has or allows"),
-    (r"PartitionConfig", "asks for what its partition does not allow"),
-    (r"(Node|Nodes) ?Down|NodeDown", "a node it needs is down"),
-    (r"ReqNodeNotAvail.*", "nodes it needs are not available (down, drained or reserved)"),
-    (r"BadConstraints|FrontEndDown", "no node can do what it asks for"),
-    (r"InvalidAccount", "its account is no longer valid"),
-    (r"InvalidQOS", "its QoS is no longer valid"),
-    (r"QOSNotAllowed|QOSJobLimit|QOS.*Limit", "a limit of its QoS is reached"),
-    (r"(Assoc|Association).*Limit|AccountingPolicy|Assoc.*", "a limit of its account or user is reached"),
-    (r"JobArrayTaskLimit", "as many tasks of its array run as may"),
-    (r"Cleaning", "its last attempt is still being ended"),
-)  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class SlurmReason:
+    """What a reason of Slurm's means.
+
+    Args:
+        pattern: the whole of it. `words`: why a pending job waits.
+        cause: why a job has failed of which Slurm gives this as the reason, a row of `diagnose.CAUSES`; '' where it is
+            none of a failure. `held`: as in `SlurmState`.
+    """
+
+    pattern: str
+    words: str
+    cause: str = ""
+    held: bool = False
+
+
+def _held(pattern: str, words: str, cause: str = "") -> SlurmReason:
+    return SlurmReason(pattern, words, cause, held=True)
+
+
+REASONS: tuple[SlurmReason, ...] = (
+    SlurmReason(r"Resources", "waits for nodes"),
+    SlurmReason(r"Priority", "waits behind jobs of higher priority"),
+    SlurmReason(r"Dependency", "waits for another job"),
+    SlurmReason(r"DependencyNeverSatisfied", f"waits for a job that ended otherwise: {_NEVER}", "dependency"),
+    SlurmReason(r"BeginTime", "waits for its begin, as after a requeue"),
+    _held(r"JobHeldUser", f"held: it has no place in the queue until {_RELEASED}"),
+    _held(r"JobHeldAdmin", "held by an administrator: it has no place in the queue until one lets it go on"),
+    _held(r"JobHoldMaxRequeue", f"held, as it was requeued too often: {_RELEASED}"),
+    _held(r"launch failed requeued held", f"held, as its launch failed: {_RELEASED}", "held launch"),
+    SlurmReason(r"JobLaunchFailure", "it could not be launched on its nodes", "held launch"),
+    SlurmReason(r"Prolog", "its prolog runs", "held launch"),
+    SlurmReason(r"Licenses", "waits for a license"),
+    SlurmReason(r"Reservation", "waits for its reservation", "reservation"),
+    SlurmReason(r"Reservation\w+", f"its reservation is gone: {_NEVER}", "reservation"),
+    SlurmReason(r"Partition(Down|Inactive)", "its partition is down", "partition"),
+    SlurmReason(
+        r"PartitionTimeLimit",
+        "its time limit is above the partition's: it will never start; lower time",
+        "partition",
+    ),
+    SlurmReason(r"PartitionNodeLimit", "asks for more nodes than its partition has or allows", "partition"),
+    SlurmReason(r"Partition\w+", "asks for what its partition does not allow", "partition"),
+    SlurmReason(r"Nodes? ?Down", "a node it needs is down", "node"),
+    SlurmReason(r"ReqNodeNotAvail.*", "nodes it needs are not available (down, drained or reserved)"),
+    SlurmReason(r"BadConstraints", "no node can do what it asks for", "constraint"),
+    SlurmReason(r"FrontEndDown", "its front end node is down"),
+    SlurmReason(r"InvalidAccount", "its account is no longer valid", "account"),
+    SlurmReason(r"InvalidQOS", "its QoS is no longer valid", "QoS"),
+    SlurmReason(r"QOS\w*", "a limit of its QoS is reached", "QoS"),
+    SlurmReason(r"Assoc\w*|AccountingPolicy", "a limit of its account or user is reached", "account"),
+    SlurmReason(r"JobArrayTaskLimit", "as many tasks of its array run as may"),
+    SlurmReason(r"Cleaning", "its last attempt is still being ended"),
+    SlurmReason(r"TimeLimit", "its time limit was reached", "time limit"),
+    SlurmReason(r"OutOfMemory", "out of memory", "memory"),
+)
+"""One row for each, of jobs that wait and of such that have ended; the first that fits."""
 
 
 def state_of(state: str) -> SlurmState:
@@ -167,14 +208,9 @@ def state_of(state: str) -> SlurmState:
     return found or SlurmState("unknown", f"Slurm calls its state '{state}'" if word else "Slurm names no state")
 
 
-def is_held(reason: str) -> bool:
-    """True for the reason of a job that is held: it has no place in the queue, and no time to begin."""
-    return reason.startswith("held")
-
-
-def why_it_waits(reason: str) -> str:
-    """Why a job is pending, in words; Slurm's own word where there are none for it here, '' for no reason."""
-    if reason in ("", "None", "(null)"):
-        return ""
+def reason_of(reason: str) -> SlurmReason:
+    """What one of Slurm's reasons means: its own words where they are new ones, none for no reason."""
+    if reason in NO_REASON:
+        return SlurmReason("", "")
     word = reason.split(",")[0].strip("() ")
-    return next((text for pattern, text in _WAITS if re.fullmatch(pattern, word)), reason)
+    return next((row for row in REASONS if re.fullmatch(row.pattern, word)), SlurmReason("", reason))

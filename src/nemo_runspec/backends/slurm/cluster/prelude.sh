@@ -4,6 +4,24 @@ shopt -u failglob; shopt -s nullglob
 export LC_ALL=C SLURM_TIME_FORMAT=%s
 unset CDPATH GREP_OPTIONS ${!SQUEUE_@} ${!SACCT_@} ${!SCANCEL_@} ${!SINFO_@}
 
+# What a login shell has set for sbatch and srun would win over a script's own lines, or reach the job's tasks: all of it
+# goes, but what names the cluster, and what a script may leave open.
+for variable in ${!SBATCH_@} ${!SLURM_@} ${!SRUN_@}; do
+  case $variable in
+    SLURM_CONF | SLURM_CONF_SERVER | SLURM_CLUSTERS | SLURM_JWT | SLURM_TIME_FORMAT | SBATCH_CLUSTERS) ;;
+    SBATCH_ACCOUNT | SBATCH_PARTITION | SBATCH_QOS | SBATCH_CONSTRAINT | SBATCH_RESERVATION | SBATCH_WCKEY) ;;
+    *) unset "$variable" ;;
+  esac
+done
+
+# SCRIPT: what sbatch's own variables say counts only where the batch script is silent.
+heed() {
+  local variable
+  for variable in ${!SBATCH_@}; do
+    ! grep -q -i -- "^#SBATCH --${variable#SBATCH_}\b" <<< "$1" || unset "$variable"
+  done
+}
+
 # NAME CODE [TEXT [ERRORS]]: ERRORS is what came on an error stream.
 section() {
   local line=$'\n'

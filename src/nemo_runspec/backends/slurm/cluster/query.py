@@ -14,12 +14,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nemo_runspec.backends.slurm.cluster import FIELD, PRELUDE, Section, program, read_sections, whole
+from nemo_runspec.backends.slurm.cluster import FIELD, Section, read_sections, script_of, whole
 from nemo_runspec.backends.slurm.cluster.job import STATES, SlurmJobRef
 from nemo_runspec.duration import hours
 from nemo_runspec.records.progress import MetricsEnds
 from nemo_runspec.script.markers import NodeMarker, parse_marker
-from nemo_runspec.script.quoting import assignments
 
 SECONDS = 25
 """How long squeue and sacct may take each; Slurm waits 10 s for an answer (MessageTimeout) and 9 s for a controller."""
@@ -133,14 +132,14 @@ class SlurmAnswers:
 
 def script(*, positions: bool = False) -> str:
     """The bash script; what it is asked comes by its input."""
-    settings = {
-        "seconds": str(SECONDS),
-        "places": "yes" if positions else "",
-        "unsettled": UNSETTLED,
-        "queue_fields": ",".join(f"{name}:{FIELD}" for name in _QUEUE),
-        "account_fields": ",".join(_ACCOUNTS),
-    }
-    return "\n".join((PRELUDE, assignments(settings), program("cluster/query.sh")))
+    return script_of(
+        "cluster/query.sh",
+        seconds=str(SECONDS),
+        places="yes" if positions else "",
+        unsettled=UNSETTLED,
+        queue_fields=",".join(f"{name}:{FIELD}" for name in _QUEUE),
+        account_fields=",".join(_ACCOUNTS),
+    )
 
 
 def key_of(id: str) -> str:

@@ -15,11 +15,9 @@ import os
 import posixpath
 import re
 import shlex
-import subprocess
 import tarfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -39,6 +37,7 @@ from nemo_runspec.plans.target import target_of
 from nemo_runspec.script.quoting import exports
 from nemo_runspec.spinner import uploading
 from nemo_runspec.transport.base import Data, Host
+from nemo_runspec.transport.files import add_member, put_folder
 
 _SCRIPT = "cluster/stage.sh"
 _ASK_SECONDS = 300.0
@@ -59,12 +58,11 @@ class LoginNode:
     """What a login node says of itself, and of a job.
 
     Args:
-        home, user: of whoever the jobs are submitted as. `slurm`: the name of its Slurm, '' where it is not known.
+        home: of whoever the jobs are submitted as. `slurm`: the name of its Slurm, '' where it is not known.
         package, programs, job: whether the code package is there, all of our programs, the whole job directory.
     """
 
     home: str
-    user: str
     slurm: str
     package: bool
     programs: bool
@@ -111,10 +109,10 @@ def probe(host: Host, job_dir: str, digest: str = "", programs: Sequence[Program
     """
     script = f"{PRELUDE}{_names(job_dir, digest, programs)}{program(_SCRIPT, 'probe')}"
     answer = run_script(host, script, timeout=_ASK_SECONDS)
-    if len(answer.row("found")) < 7:
+    if len(answer.row("found")) < 5:
         raise UserError(f"{host.name} does not answer as a login node does: {answer.said or 'it says nothing'}")
-    home, user, _, package, ours, job, slurm = answer.row("found")[:7]
-    return LoginNode(home, user, slurm, package == "yes", ours == "yes", job == "yes")
+    home, package, ours, job, slurm = answer.row("found")[:5]
+    return LoginNode(home, slurm, package == "yes", ours == "yes", job == "yes")
 
 
 def send(host: Host, plan: Plan, files: StagedFiles, there: LoginNode, say: Say) -> None:
@@ -175,34 +173,21 @@ def tar_of(files: StagedFiles, *, programs: bool) -> bytes:
     out, now = io.BytesIO(), int(time.time())  # whole seconds: a fraction would be a header of its own for each member
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, text in files.texts.items():
-            _add(tar, name, text.encode("utf-8", "surrogateescape"), 0o600, now)
+            add_member(tar, name, text.encode("utf-8", "surrogateescape"), 0o600, changed=now)
         for file, content in files.bundle.items():
-            _add(tar, f"bundle/{file.path}", content, 0o700 if os.access(file.source, os.X_OK) else 0o600, now)
+            mode = 0o700 if os.access(file.source, os.X_OK) else 0o600
+            add_member(tar, f"bundle/{file.path}", content, mode, changed=now)
         for name in files.folders:
-            _add(tar, name, b"", 0o700, now, kind=tarfile.DIRTYPE)
+            add_member(tar, name, b"", 0o700, changed=now, kind=tarfile.DIRTYPE)
         for name, target in files.links.items():
-            _add(tar, name, b"", 0o777, now, kind=tarfile.SYMTYPE, linkname=target)
+            add_member(tar, name, b"", 0o777, changed=now, kind=tarfile.SYMTYPE, linkname=target)
         for path, secrets in {"secrets.env": files.secrets, **files.secret_files}.items():
             if secrets:
-                _add(tar, path, exports(secrets).encode("utf-8", "surrogateescape"), 0o600, now)
+                add_member(tar, path, exports(secrets).encode("utf-8", "surrogateescape"), 0o600, changed=now)
         for each in files.programs if programs else ():
-            _add(tar, each.name, each.text.encode(), 0o400, now)
-        _add(tar, _WHOLE, b"", 0o600, now)
+            add_member(tar, each.name, each.text.encode(), 0o400, changed=now)
+        add_member(tar, _WHOLE, b"", 0o600, changed=now)
     return out.getvalue()
-
-
-def _add(
-    tar: tarfile.TarFile,
-    name: str,
-    content: bytes,
-    mode: int,
-    now: int,
-    kind: bytes = tarfile.REGTYPE,
-    linkname: str = "",
-) -> None:
-    member = tarfile.TarInfo(name)
-    member.size, member.mode, member.mtime, member.type, member.linkname = len(content), mode, now, kind, linkname
-    tar.addfile(member, io.BytesIO(content))
 
 
 def _names(job_dir: str, digest: str, programs: Sequence[Program]) -> str:
@@ -228,9 +213,6 @@ def _require_end(host: Host, job_dir: str, script: str, data: Data, *, may_miss:
     return True
 
 
-_LAST = ".whole.nemotron"
-
-
 def _send_mounts(host: Host, job_dir: str, mounts: Sequence[AutoMount], say: Say) -> None:
     """Puts what is mounted below the job's directory; what is there stays. One round trip for each.
 
@@ -240,36 +222,7 @@ def _send_mounts(host: Host, job_dir: str, mounts: Sequence[AutoMount], say: Say
     for mount in {mount.there: mount for mount in mounts if mount.there}.values():
         directory = f"{job_dir}/{mount.there}"
         say(f"sending {mount.url} at {(mount.commit or mount.ref)[:12]} to {host.name}")
-        with _packed(Path(mount.path)) as blocks:
-            settings = f"place={shlex.quote(directory)} last={_LAST}\n"
-            data = uploading(blocks, mount.url)
-            done = host.run(settings + program(_SCRIPT, "put_mount"), data=data, timeout=_UPLOAD_SECONDS)
-        if done.code:
-            raise UserError(f"{mount.url} cannot be put there: {done.said}", where=f"{host.name}:{directory}")
-
-
-@contextmanager
-def _packed(folder: Path) -> Iterator[Iterator[bytes]]:
-    """The folder as a tar stream without git's own data; a mark comes last, as tar takes a stream cut short for whole.
-
-    Raises:
-        UserError: it cannot be read.
-    """
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as scratch:
-        Path(scratch, _LAST).touch()
-        command = ("tar", "-c", "-f", "-", "--exclude-vcs", "-C", str(folder), ".", "-C", scratch, _LAST)
-        # macOS' own tar would add a file `._NAME` for each with extended attributes.
-        bare = {**os.environ, "COPYFILE_DISABLE": "1"}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=bare) as process:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            stream = process.stdout
-            yield iter(lambda: stream.read(1 << 20), b"")
-            reason = process.stderr.read().decode(errors="replace").strip()
-            if process.wait():
-                raise UserError(f"{folder} cannot be packed: {reason}", where=str(folder))
+        put_folder(host, Path(mount.path), directory, mount.url)
 
 
 _OF_A_NODE = ("/tmp", "/var/tmp", "/dev/shm", "/run")

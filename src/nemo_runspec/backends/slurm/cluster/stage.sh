@@ -62,7 +62,7 @@ probe() {
   if have_programs; then programs_there=yes; fi
   [ ! -d "$job" ] || job_there=yes
   section found 0
-  printf '%s\037%s\037%s\037%s\037%s\037%s\037%s\n' "$HOME" "`id -un`" "`hostname`" "$package_there" "$programs_there" "$job_there" "`slurm_name`"
+  printf '%s\037%s\037%s\037%s\037%s\n' "$HOME" "$package_there" "$programs_there" "$job_there" "`slurm_name`"
 }
 
 receive() {
@@ -173,21 +173,6 @@ make_job() {
   must move
   keep_secrets
   section end 0
-}
-
-# A repository from its input: to `place`, whole or not at all; `last` is the file that comes last.
-put_mount() {
-  set -eo pipefail
-  if [ -d "$place" ]; then exit 0; fi
-  umask 022
-  mkdir -p -- "${place%/*}"
-  new=`mktemp -d -- "${place%/*}/.new-XXXXXXXX"`
-  trap 'rm -rf -- "$new"' EXIT
-  tar -x -o -f - -C "$new"
-  [ -e "$new/$last" ] || { echo "they did not arrive whole" >&2; exit 1; }
-  rm -- "$new/$last"
-  chmod 755 "$new"
-  mv -T -- "$new" "$place"
 }
 
 # The job's directory goes.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef, SlurmState, is_held, state_of, why_it_waits
+from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef, SlurmState, reason_of, state_of
 from nemo_runspec.backends.slurm.cluster.query import (
     CANNOT_WRITE,
     AttemptOutcome,
@@ -162,8 +162,9 @@ def _id_of(case: _Case, row: Row) -> str:
 def _listed(case: _Case, row: Row, state: SlurmState) -> ClusterJob:
     """The job as its row has it."""
     waits = state.state == "queued"
-    reason = state.reason or (why_it_waits(row.reason) if waits else "")
-    has_place = waits and not is_held(reason)
+    waiting = reason_of(row.reason)
+    reason = state.reason or (waiting.words if waits else "")
+    has_place = waits and not (state.held or waiting.held)
     return ClusterJob(
         _id_of(case, row),
         state.state,

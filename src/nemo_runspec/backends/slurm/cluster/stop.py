@@ -16,37 +16,28 @@ not begun, gets the first at once. Who asked is left in `status/cancelled`, for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from nemo_runspec.backends.slurm.cluster import ANOTHER, PRELUDE, Answer, program, run_script
+from nemo_runspec.backends.slurm.cluster import ANOTHER, Answer, run_script, script_of
 from nemo_runspec.backends.slurm.cluster.job import SlurmJobRef
 from nemo_runspec.backends.slurm.cluster.query import UNSETTLED, key_of, questions
 from nemo_runspec.errors import UserError
-from nemo_runspec.script.quoting import assignments
 from nemo_runspec.transport.base import Host
 
 _SECONDS = 25
 _PER_JOB = 4
 
 
-def request_stop(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
+def request_stop(host: Host, jobs: Sequence[SlurmJobRef], by: str, *, hard: bool = False) -> None:
     """TERM to jobs whose command runs; the others of them are ended. One that is over is left. One round trip.
 
     Args:
         by: who asks, as in "cancelled by Ctrl-C".
+        hard: Slurm ends all of them: TERM once more, and KILL after its own KillWait.
 
     Raises:
         UserError: Slurm does not answer, or refuses. Unreachable: the host does not answer.
     """
-    _stop(host, list(jobs), by, hard=False)
-
-
-def end_jobs(host: Host, jobs: Iterable[SlurmJobRef], by: str) -> None:
-    """Has Slurm end jobs: TERM once more, and KILL after its own KillWait. As `request_stop` in all else."""
-    _stop(host, list(jobs), by, hard=True)
-
-
-def _stop(host: Host, jobs: list[SlurmJobRef], by: str, *, hard: bool) -> None:
     if not jobs:
         return
     script = stopping_script("stop_jobs", by, hard=hard)
@@ -57,8 +48,8 @@ def _stop(host: Host, jobs: list[SlurmJobRef], by: str, *, hard: bool) -> None:
 
 def stopping_script(function: str, by: str, *, hard: bool) -> str:
     """A script that ends what its input names. `hard`: without any grace."""
-    settings = {"seconds": str(_SECONDS), "unsettled": UNSETTLED, "by": by, "hard": "yes" if hard else ""}
-    return "\n".join((PRELUDE, assignments(settings), program("cluster/stop.sh", function)))
+    at_once = "yes" if hard else ""
+    return script_of("cluster/stop.sh", function, seconds=str(_SECONDS), unsettled=UNSETTLED, by=by, hard=at_once)
 
 
 def require_stopped(host: Host, what: str, name: str, answer: Answer, key: str) -> None:

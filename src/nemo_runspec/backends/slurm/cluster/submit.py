@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nemo_runspec.backends.slurm.cluster import BUSY, FIELD, PRELUDE, Answer, Section, program, run_script
+from nemo_runspec.diagnosis.phrases import DENIED, NO_SPACE, QUOTA, READ_ONLY, first_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.quoting import assignments
@@ -99,16 +100,14 @@ def explained(message: str, answer: Answer) -> UserError:
 
 def unwritable(message: str, where: str) -> UserError:
     """A job's directory cannot be written. `message`: of the system's tools."""
-    remedy = next((mend for word, mend in _MENDS.items() if word in message), None)
+    remedy = first_in(message, _MENDS) or None
     return UserError(f"the job's files cannot be written: {message}", where=where, remedy=remedy)
 
 
 _MENDS: Mapping[str, str] = {
-    "No space left on device": "make room there, or set remote_job_dir to a directory with room",
-    "Wrote only": "the disk is full: make room there, or set remote_job_dir to a directory with room",
-    "Disk quota exceeded": "remove what you no longer need there (quota is used up), or set remote_job_dir elsewhere",
-    "Permission denied": "set remote_job_dir to a directory you may write to",
-    "Read-only file system": "set remote_job_dir to a directory you may write to",
+    NO_SPACE: "make room there, or set remote_job_dir to a directory with room",
+    QUOTA: "remove what you no longer need there (quota is used up), or set remote_job_dir elsewhere",
+    rf"{DENIED}|{READ_ONLY}": "set remote_job_dir to a directory you may write to",
 }
 
 

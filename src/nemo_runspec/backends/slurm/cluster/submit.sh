@@ -2,18 +2,7 @@
 # set), `made` (sbatch's answer), `busy` and `unwritable` (nothing was done, and why), `dropped` (of several by its name, the later ones),
 # and what exists where it is refused.
 
-# What a login shell has set for sbatch and srun would win over the script's own lines, or reach the job's tasks: all of
-# it goes, but what names the cluster, and what the script leaves open.
-for variable in ${!SBATCH_@} ${!SLURM_@} ${!SRUN_@}; do
-  case $variable in
-    SLURM_CONF | SLURM_CONF_SERVER | SLURM_CLUSTERS | SLURM_JWT | SLURM_TIME_FORMAT | SBATCH_CLUSTERS) ;;
-    SBATCH_ACCOUNT | SBATCH_PARTITION | SBATCH_QOS | SBATCH_CONSTRAINT | SBATCH_RESERVATION | SBATCH_WCKEY)
-      option=${variable#SBATCH_}
-      ! grep -q -i -- "^#SBATCH --$option\b" "$script" 2> /dev/null || unset "$variable"
-      ;;
-    *) unset "$variable" ;;
-  esac
-done
+heed "$(cat -- "$script" 2> /dev/null)"
 unset $hidden
 
 # WORD: whether it is a job's id, in a federation with its cluster.

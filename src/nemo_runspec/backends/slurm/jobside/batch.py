@@ -24,6 +24,7 @@ from nemo_runspec.backends.slurm.jobside.job import STEP_END, ControlSocket, end
 from nemo_runspec.jobside import artifacts, processes, registration, secrets, signals
 from nemo_runspec.jobside.exit_status import LASTING, UNREGISTERED
 from nemo_runspec.jobside.records import remove
+from nemo_runspec.jobside.text import say
 
 MYPY = False
 if MYPY:
@@ -252,7 +253,8 @@ class BatchSupervisor:
                 record.update(reason=fate.reason, reason_code=record.get("reason_code") or fate.code)
             write_record(self._job, name, record)
         if not names:
-            write_record(self._job, "node-0", start_record(self._job, 0, _host(), code, fate.reason, fate.code))
+            host = os.environ.get("SLURMD_NODENAME", "")
+            write_record(self._job, "node-0", start_record(self._job, 0, host, code, fate.reason, fate.code))
 
     def _publish(self, fate: AttemptEnd) -> int:
         """What the job has made becomes the newest version of its artifact; the job's exit code, once it is, or not.
@@ -273,10 +275,7 @@ class BatchSupervisor:
 
 def note(text: str) -> None:
     """Says a line of nemotron's own in the batch script's log."""
-    try:
-        os.write(1, ("nemotron: %s\n" % text).encode("utf-8", "surrogateescape"))
-    except OSError:
-        return
+    say(text, 1)
 
 
 def start_record(job: "BatchJob", node: int, host: str, code: int, reason: str, reason_code: str) -> "Message":
@@ -300,7 +299,3 @@ def write_record(job: "BatchJob", name: str, record: "Message") -> None:
         job.status.write(name, record)
     except OSError:
         return
-
-
-def _host() -> str:
-    return os.environ.get("SLURMD_NODENAME", "")

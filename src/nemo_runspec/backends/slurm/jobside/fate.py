@@ -7,15 +7,14 @@ Slurm is ending then: there is KillWait (30 s by default) before it is killed, a
 
 import os
 import re
-import select
 import time
 
-from nemo_runspec.jobside import processes, signals
+from nemo_runspec.jobside import processes
 from nemo_runspec.jobside.records import remove
 
 MYPY = False
 if MYPY:
-    from typing import Callable, Dict, List, Optional, Sequence, Tuple
+    from typing import Callable, Dict, Optional
 
     from nemo_runspec.backends.slurm.jobside.job import BatchJob
     from nemo_runspec.jobside.records import Folder
@@ -23,7 +22,6 @@ if MYPY:
 
 _SECONDS = 20.0
 _TRIES = 3
-_LATE = 124
 
 _FIELDS = ("State", "Reason", "PreemptTime", "RestartCnt", "EndTime")
 _ANSWER = re.compile(r"^([A-Z_]+)\|([^|\n]*)\|([^|\n]*)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
@@ -76,8 +74,8 @@ class Controller:
         for again in range(_TRIES):
             if again:
                 time.sleep(1)
-            code, said = run(["squeue", "--noheader", *words], environment, _SECONDS)
-            if code in (0, _LATE):
+            code, said = processes.run(["squeue", "--noheader", *words], environment, _SECONDS)
+            if code in (0, processes.LATE):
                 return "" if code else said
         return ""
 
@@ -89,7 +87,7 @@ class Controller:
 
     def say(self, *words: str) -> str:
         """What another of Slurm's commands answers."""
-        return run(words, self.environment, 3 * _SECONDS)[1]
+        return processes.run(words, self.environment, 3 * _SECONDS)[1]
 
     def insist(self, *words: str, unless: "Callable[[], bool]" = lambda: False) -> bool:
         """scontrol or scancel, three times where it must be; whether it could be done.
@@ -102,50 +100,11 @@ class Controller:
         for again in range(_TRIES):
             if again:
                 time.sleep(2)
-            code, said = run(words, self.environment, 6 * _SECONDS)
+            code, said = processes.run(words, self.environment, 6 * _SECONDS)
             _pass_on(said)
             if code == 0 or unless():
                 return True
         return False
-
-
-def run(words: "Sequence[str]", environment: "Dict[str, str]", seconds: float) -> "Tuple[int, str]":
-    """A command's exit code and output; 124 where it has not ended in time, and is killed.
-
-    It hears no signal: Slurm sends TERM to every process of a job that it ends, and at the time limit twice: that would
-    end the very command that says or does what the first one led to.
-    """
-    source, target = os.pipe()
-    try:
-        child = processes.start(words, environment, {1: target}, ignored=signals.HEARD)
-    except OSError:
-        return 127, ""
-    finally:
-        os.close(target)
-    try:
-        said = _read(source, time.monotonic() + seconds)
-    finally:
-        os.close(source)
-    until = time.monotonic() + (0.2 if said is None else seconds)
-    while not child.has_ended() and time.monotonic() < until:
-        time.sleep(0.01)
-    if not child.has_ended():
-        processes.end_tree(child.pid)
-        os.waitpid(child.pid, 0)
-        return _LATE, ""
-    return child.exit_code, said or ""
-
-
-def _read(source: int, until: float) -> "Optional[str]":
-    """All that comes until its end, None where that has not come in time."""
-    chunks: "List[bytes]" = []
-    while True:
-        if not select.select([source], [], [], max(0.0, until - time.monotonic()))[0]:
-            return None
-        chunk = os.read(source, 65536)
-        if not chunk:
-            return b"".join(chunks).decode("utf-8", "replace")
-        chunks.append(chunk)
 
 
 def _pass_on(said: str) -> None:
@@ -192,8 +151,6 @@ class Attempts:
 
     def add(self, line: str) -> None:
         """Appends one."""
-        import os
-
         try:
             with open(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as stream:
                 stream.write(line.encode("utf-8", "replace") + b"\n")

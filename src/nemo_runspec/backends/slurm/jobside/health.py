@@ -230,8 +230,10 @@ class HealthCheck:
         self._tell("the job fails: " + why)
         for number, node in enumerate(self._nodes):
             if node in self.findings.bad:
-                reason = "health check: bad node %s: %s (%s)" % (node, self.findings.bad[node], why)
-                write_record(self._job, "node-%d" % number, start_record(self._job, number, node, 1, reason, "health"))
+                detail = "%s (%s)" % (self.findings.bad[node], why)
+                reason = "health check: bad node %s: %s" % (node, detail)
+                record = start_record(self._job, number, node, 1, reason, "health")
+                write_record(self._job, "node-%d" % number, {**record, "detail": detail})
         return Result(False, "stop health check: " + why)
 
 

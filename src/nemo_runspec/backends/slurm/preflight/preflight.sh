@@ -11,17 +11,7 @@ ask() {
   [ $code -ne 124 ]
 }
 
-# What would win over a script's own lines; see submit.sh.
-for variable in ${!SBATCH_@} ${!SLURM_@} ${!SRUN_@}; do
-  case $variable in
-    SLURM_CONF | SLURM_CONF_SERVER | SLURM_CLUSTERS | SLURM_JWT | SLURM_TIME_FORMAT | SBATCH_CLUSTERS) ;;
-    SBATCH_ACCOUNT | SBATCH_PARTITION | SBATCH_QOS | SBATCH_CONSTRAINT | SBATCH_RESERVATION | SBATCH_WCKEY) ;;
-    *) unset "$variable" ;;
-  esac
-done
-
-# NAME SCRIPT: a section: whether Slurm would take it. It answers on its error stream. What sbatch's own variables say
-# counts only where the script is silent.
+# NAME SCRIPT: a section: whether Slurm would take it. It answers on its error stream.
 test_it() {
   local said errors code
   hear submit_it "$2"
@@ -39,10 +29,7 @@ ask_pyxis() {
 
 # SCRIPT
 submit_it() {
-  local variable
-  for variable in ${!SBATCH_@}; do
-    ! grep -q -i -- "^#SBATCH --${variable#SBATCH_}\b" <<< "$1" || unset "$variable"
-  done
+  heed "$1"
   timeout "$seconds" sbatch --test-only <<< "$1"
 }
 

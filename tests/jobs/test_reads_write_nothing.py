@@ -14,15 +14,19 @@ from pathlib import Path
 import pytest
 from job_records import gone, record, stored
 
+from nemo_runspec.api.sweep import SubmittedSweep
 from nemo_runspec.records import JobStore
 from nemo_runspec.records.settle import settle_all, settled
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.store import SweepStore
 
+INDEX = "*-index-*.jsonl"
+"""What lists keep for the next list. It may be deleted at any moment, so it is nothing that a read could change."""
+
 
 def contents(top: Path) -> dict[str, tuple[int, bytes]]:
-    """All files below a folder, when each was changed, and what is in it."""
-    found = (path for path in top.rglob("*"))
+    """All files below a folder, when each was changed, and what is in it; without what is kept for lists."""
+    found = (path for path in top.rglob("*") if not path.match(INDEX))
     return {str(path): (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in found}
 
 
@@ -35,15 +39,38 @@ def left(project) -> JobStore:
     return store
 
 
+def alone(project, store: JobStore) -> SweepStore:
+    """A sweep that nobody watches over, and whose only job is over: its end is not on record."""
+    members = (Member(0, "over", str(store.folder("over")), {"lr": "1"}),)
+    sweeps = SweepStore(project.state / "sweeps")
+    sweeps.write(
+        Sweep("sweep-y", "toy/train", "2026-11-21T08:00:00.000+00:00", members=members, executor="slurm", alone=True)
+    )
+    return sweeps
+
+
 def test_no_file_changes_by_reading(project, nemotron):
     store = left(project)
-    before = contents(store.root)
+    sweeps = alone(project, store)
+    before = contents(project.state)
     states = {row["name"]: row["state"] for row in nemotron("jobs", "list", "--json").succeeds().json}
-    assert states == {"left": "lost", "over": "succeeded"}
+    assert states == {"left": "lost", "over": "succeeded", "sweep-y": "succeeded"}
     assert "lost" in nemotron("jobs", "show", "left").succeeds().out
     assert {store.by_name(entry.name).state for entry in store.entries()} == {"lost", "succeeded"}
     assert store.list()[0].state
-    assert contents(store.root) == before
+    assert sweeps.get("sweep-y").verdict == sweeps.read("sweep-y").verdict == "succeeded"
+    assert "succeeded, 1 run" in repr(SubmittedSweep("sweep-y"))
+    assert contents(project.state) == before
+
+
+def test_a_list_is_the_same_without_what_was_kept_for_it(project, nemotron):
+    alone(project, left(project))
+    first = nemotron("jobs", "list").succeeds().out
+    kept = list(project.state.glob(INDEX))
+    assert kept
+    for file in kept:
+        file.unlink()
+    assert nemotron("jobs", "list").succeeds().out == first
 
 
 @contextmanager

@@ -151,6 +151,16 @@ def test_asking_for_the_status_settles(project, nemotron):
     assert not (store.root / ".rm-other-999999999").exists()
 
 
+@pytest.mark.parametrize(
+    "words", [("status", "sweep-y"), ("wait", "sweep-y"), ("show", "sweep-y"), ("cancel", "sweep-y")]
+)
+def test_so_it_does_with_a_sweep_that_nobody_watches_over(project, nemotron, words):
+    sweeps, store = alone(project, left(project)), JobStore(project.state / "jobs")
+    stored(store, record("over", ("planned", "starting", "running", "succeeded"), exit_code=0, group="sweep-y"))
+    nemotron("jobs", *words).succeeds()
+    assert '"verdict": "succeeded"' in (sweeps.folder("sweep-y") / "sweep.json").read_text()
+
+
 def test_a_job_that_is_removed_meanwhile_keeps_no_other_from_being_settled(project):
     class Removing(JobStore):
         """Somebody removes a job right after it was listed."""

@@ -23,6 +23,10 @@ def settled(store: SweepStore, group: str) -> Sweep:
 
 
 def settle_those_of(store: SweepStore, records: Iterable[JobRecord]) -> None:
-    """Settles the sweeps of which a job is over: it may have been the last one."""
-    for group in {record.group for record in records if record.group and record.over}:
+    """Settles the sweeps of jobs, but those of which one goes on."""
+    groups: dict[str, bool] = {}
+    for record in records:
+        if record.group:
+            groups[record.group] = record.over and groups.get(record.group, True)
+    for group in (group for group, over in groups.items() if over):
         store.keep_end(group)

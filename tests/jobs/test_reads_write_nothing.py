@@ -151,13 +151,11 @@ def test_asking_for_the_status_settles(project, nemotron):
     assert not (store.root / ".rm-other-999999999").exists()
 
 
-@pytest.mark.parametrize(
-    "words", [("status", "sweep-y"), ("wait", "sweep-y"), ("show", "sweep-y"), ("cancel", "sweep-y")]
-)
-def test_so_it_does_with_a_sweep_that_nobody_watches_over(project, nemotron, words):
+@pytest.mark.parametrize("verb", ["status", "wait", "show", "cancel"])
+def test_so_it_does_with_a_sweep_that_nobody_watches_over(project, nemotron, verb):
     sweeps, store = alone(project, left(project)), JobStore(project.state / "jobs")
     stored(store, record("over", ("planned", "starting", "running", "succeeded"), exit_code=0, group="sweep-y"))
-    nemotron("jobs", *words).succeeds()
+    nemotron("jobs", verb, "sweep-y").succeeds()
     assert '"verdict": "succeeded"' in (sweeps.folder("sweep-y") / "sweep.json").read_text()
 
 

@@ -17,7 +17,7 @@ from nemo_runspec.records.index import Entry
 from nemo_runspec.records.settle import settled
 from nemo_runspec.remote.refresh import current, refresh
 from nemo_runspec.remote.wait import exit_code_of, wait_for
-from nemo_runspec.sweeps.cancel import Outcome, end
+from nemo_runspec.sweeps.cancel import Cancelled, end
 from nemo_runspec.sweeps.overview import Overview, find_job
 from nemo_runspec.sweeps.removal import removable, remove_all
 from nemo_runspec.sweeps.status import Status
@@ -240,7 +240,7 @@ def remove_named(overview: Overview, entries: Sequence[Entry], name: str, force:
     remove_all(overview, removable(overview, meant, force=force), force=force, say=Listener(say).say)
 
 
-def raise_problem(done: Outcome) -> None:
+def raise_problem(done: Cancelled) -> None:
     """Raises the first of what has kept jobs from being ended, or their platforms from deleting them."""
     for problem in (*done.problems, *done.undeleted):
         raise problem

@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Cancelled:
     """What came of it.
 
     Attributes:
@@ -45,7 +45,7 @@ def end(
     by: str,
     delete: bool,
     say: Say,
-) -> Outcome:
+) -> Cancelled:
     """Ends jobs, those that only make inputs for them, and sweeps, which start no more. What is over stays so.
 
     Args:
@@ -67,7 +67,7 @@ def end(
     deleted, undeleted = delete_ended(store, ended, say) if delete else ({}, [])
     now = {record.name: record for record in after_deletion(store, ended, deleted)}
     settle_those_of(sweeps, now.values())
-    return Outcome(
+    return Cancelled(
         [(record, now[record.name]) for record in before if record.name in now],
         deleted,
         [error for error in done if isinstance(error, UserError)],

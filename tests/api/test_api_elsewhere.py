@@ -178,6 +178,16 @@ def test_how_a_sweep_is_cannot_be_told_without_its_platform(platform):
         sweep.status()
 
 
+def test_a_run_that_is_lost_ends_the_wait_also_while_its_platform_is_away(platform):
+    sweep = sweep_there()
+    for number in range(2):
+        job_there(f"run-{number}", "lost", group=GROUP)
+    platform.away = True
+    told: list[str] = []
+    assert sweep.wait(timeout=60, say=told.append) == 1
+    assert told and all("there does not answer" in line for line in told)
+
+
 def test_a_sweep_whose_jobs_are_removed_one_by_one_keeps_its_end(platform):
     sweep = sweep_there()
     platform.stopped = {"run-0-1", "run-1-1"}

@@ -58,7 +58,7 @@ class SubmittedSweep:
         records = wait_for(JobStore(), self._names(), seconds=limit.left, trouble=Listener(say).say) if led else []
         if not led or not all(record.over for record in records):
             raise TimeoutError(f"sweep '{self.name}' is not over after {timeout} seconds")
-        return exit_code_of(self.status())
+        return exit_code_of(status_of(look_again(store, store.get(self.name), Listener(say).say)))
 
     def status(self) -> Status:
         """How the sweep is now: `state`, `reason`, `exit_code` (None while it goes on), `over`.

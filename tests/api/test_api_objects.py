@@ -6,10 +6,15 @@ import pkgutil
 from dataclasses import replace
 
 import pytest
+from job_records import record, stored
 
 import nemo_runspec
+from nemo_runspec.api.sweep import SubmittedSweep
+from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.html import facts_table, rows_table
+from nemo_runspec.records import JobStore
+from nemo_runspec.sweeps.status import Status
 
 EVIL = "<script>alert('&')</script>"
 
@@ -114,3 +119,59 @@ def test_its_functions_stay_functions_whatever_is_imported():
     assert "records" in modules
     assert not modules & set(nemo_runspec.__all__)
     assert dir(nemo_runspec) == sorted(nemo_runspec.__all__)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda job: job.logs(tail=-1), "tail is a number of lines, not -1"),
+        (lambda job: job.logs(tail="2"), "tail is a number of lines, not '2'"),
+        (lambda job: job.logs(follow=True, tail=True), "tail is a number of lines, not True"),
+        (lambda job: job.wait(timeout=-1), "timeout is a number of seconds, not -1"),
+        (lambda job: job.wait(timeout="2"), "timeout is a number of seconds, not '2'"),
+        (lambda job: job.wait(timeout=float("nan")), "timeout is a number of seconds, not nan"),
+        (lambda job: job.cancel(grace=None), "grace is a number of seconds, not None"),
+        (lambda job: SubmittedSweep("x").wait(timeout=-1), "timeout is a number of seconds, not -1"),
+        (lambda job: SubmittedSweep("x").cancel(grace="soon"), "grace is a number of seconds, not 'soon'"),
+        (lambda job: nemo_runspec.job(None), "name is text, not None"),
+        (lambda job: nemo_runspec.job(3), "name is text, not 3"),
+        (lambda job: nemo_runspec.find_sweep(3), "name is text, not 3"),
+    ],
+)
+def test_what_is_no_number_and_no_name_is_refused(trains, call, said):
+    with pytest.raises(UserError) as error:
+        call(nemo_runspec.api.job.Job("x"))
+    assert error.value.what == said
+
+
+def test_a_sweep_that_there_is_not(trains):
+    with pytest.raises(UserError, match="no sweep is recorded yet"):
+        nemo_runspec.find_sweep("")
+    stored(JobStore(), record("mine", ("planned", "succeeded")))
+    for word in ("", "gone"):
+        with pytest.raises(UserError, match=f"no sweep '{word}'"):
+            nemo_runspec.find_sweep(word)
+
+
+def test_plans_that_are_equal_are_one_in_a_set(trains, tmp_path):
+    plan = nemo_runspec.plan("mine/train")
+    loaded = nemo_runspec.load_plan(plan.save(tmp_path / "plan.json"))
+    assert {plan, loaded} == {plan} and hash(plan) == hash(loaded)
+    assert len({plan, nemo_runspec.plan("mine/train")}) == 2
+
+
+def test_a_remedy_is_one_that_python_has(trains, tmp_path):
+    with pytest.raises(UserError) as error:
+        nemo_runspec.plan("mine/train", overrides=["lr=1,2"])
+    assert "nemo_runspec.sweep" in str(error.value.remedy)
+    (tmp_path / "no.json").write_text("{}")
+    with pytest.raises(UserError) as error:
+        nemo_runspec.load_plan(tmp_path / "no.json")
+    assert "plan.save(" in str(error.value.remedy)
+
+
+def test_a_status_and_a_diagnosis_show_themselves():
+    html = Status("failed", EVIL, 3)._repr_html_()
+    assert "<caption>failed</caption>" in html and "<td style='text-align:left'>3</td>" in html
+    assert "<script>" not in html + Diagnosis("user code", EVIL, EVIL, EVIL)._repr_html_()
+    assert "<caption>not known</caption>" in Diagnosis("", "it said so last")._repr_html_()

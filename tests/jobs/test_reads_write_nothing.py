@@ -14,15 +14,19 @@ from pathlib import Path
 import pytest
 from job_records import gone, record, stored
 
+from nemo_runspec.api.sweep import SubmittedSweep
 from nemo_runspec.records import JobStore
 from nemo_runspec.records.settle import settle_all, settled
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.store import SweepStore
 
+INDEX = "*-index-*.jsonl"
+"""What lists keep for the next list. It may be deleted at any moment, so it is nothing that a read could change."""
+
 
 def contents(top: Path) -> dict[str, tuple[int, bytes]]:
-    """All files below a folder, when each was changed, and what is in it."""
-    found = (path for path in top.rglob("*"))
+    """All files below a folder, when each was changed, and what is in it; without what is kept for lists."""
+    found = (path for path in top.rglob("*") if not path.match(INDEX))
     return {str(path): (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in found}
 
 
@@ -35,15 +39,38 @@ def left(project) -> JobStore:
     return store
 
 
+def alone(project, store: JobStore) -> SweepStore:
+    """A sweep that nobody watches over, and whose only job is over: its end is not on record."""
+    members = (Member(0, "over", str(store.folder("over")), {"lr": "1"}),)
+    sweeps = SweepStore(project.state / "sweeps")
+    sweeps.write(
+        Sweep("sweep-y", "toy/train", "2026-11-21T08:00:00.000+00:00", members=members, executor="slurm", alone=True)
+    )
+    return sweeps
+
+
 def test_no_file_changes_by_reading(project, nemotron):
     store = left(project)
-    before = contents(store.root)
+    sweeps = alone(project, store)
+    before = contents(project.state)
     states = {row["name"]: row["state"] for row in nemotron("jobs", "list", "--json").succeeds().json}
-    assert states == {"left": "lost", "over": "succeeded"}
+    assert states == {"left": "lost", "over": "succeeded", "sweep-y": "succeeded"}
     assert "lost" in nemotron("jobs", "show", "left").succeeds().out
     assert {store.by_name(entry.name).state for entry in store.entries()} == {"lost", "succeeded"}
     assert store.list()[0].state
-    assert contents(store.root) == before
+    assert sweeps.get("sweep-y").verdict == sweeps.read("sweep-y").verdict == "succeeded"
+    assert "succeeded, 1 run" in repr(SubmittedSweep("sweep-y"))
+    assert contents(project.state) == before
+
+
+def test_a_list_is_the_same_without_what_was_kept_for_it(project, nemotron):
+    alone(project, left(project))
+    first = nemotron("jobs", "list").succeeds().out
+    kept = list(project.state.glob(INDEX))
+    assert kept
+    for file in kept:
+        file.unlink()
+    assert nemotron("jobs", "list").succeeds().out == first
 
 
 @contextmanager
@@ -122,6 +149,14 @@ def test_asking_for_the_status_settles(project, nemotron):
     nemotron("jobs", "status")
     assert '"lost"' in (store.folder("left") / "record.json").read_text()
     assert not (store.root / ".rm-other-999999999").exists()
+
+
+@pytest.mark.parametrize("verb", ["status", "wait", "show", "cancel"])
+def test_so_it_does_with_a_sweep_that_nobody_watches_over(project, nemotron, verb):
+    sweeps, store = alone(project, left(project)), JobStore(project.state / "jobs")
+    stored(store, record("over", ("planned", "starting", "running", "succeeded"), exit_code=0, group="sweep-y"))
+    nemotron("jobs", verb, "sweep-y").succeeds()
+    assert '"verdict": "succeeded"' in (sweeps.folder("sweep-y") / "sweep.json").read_text()
 
 
 def test_a_job_that_is_removed_meanwhile_keeps_no_other_from_being_settled(project):

@@ -100,8 +100,8 @@ def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         monkeypatch.setattr(deletion, "get_backend", lambda name: SimpleNamespace(load_provider=lambda: platform))
         handle = {"name": "job", "id": "j-1", "workload": "job-r1", "attempt": 1, "tried": [{"id": "j-0"}]}
         made = stored(store, record("job", ("planned", "cancelled"), executor="cloud", handle=handle))
-        deleted, whole = deletion.delete_ended(store, [made], lambda line: print(line, file=sys.stderr))
-        return deleted["job"], whole
+        deleted, problems = deletion.delete_ended(store, [made], lambda line: print(line, file=sys.stderr))
+        return deleted["job"], not problems
 
     return forget
 

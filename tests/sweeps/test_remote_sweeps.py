@@ -9,20 +9,23 @@ import sys
 from pathlib import Path
 
 import pytest
-from job_records import record
+from job_records import record, stored
 from sweep_records import sweep_of
 
 from nemo_runspec import paths
 from nemo_runspec.backends.slurm.array import make_array, shape_of
 from nemo_runspec.backends.slurm.verified import assert_same, is_proved
 from nemo_runspec.plans.model import AutoMount
+from nemo_runspec.records import JobStore
 from nemo_runspec.records.lifecycle import Launcher
+from nemo_runspec.records.lock import locked
 from nemo_runspec.records.process import this_process
 from nemo_runspec.script.programs import PROGRAMS
 from nemo_runspec.source import Layer, Source
 from nemo_runspec.sweeps.control import goes_on
 from nemo_runspec.sweeps.model import Member
 from nemo_runspec.sweeps.remote import Batch, batches_of, how_it_goes, parallel_of
+from nemo_runspec.sweeps.settle import settled
 from nemo_runspec.sweeps.status import status_of
 from nemo_runspec.sweeps.store import SweepStore
 
@@ -162,19 +165,46 @@ def test_while_it_is_submitted_it_goes_on_and_after_a_kill_its_members_say_how_i
     assert status_of(alone(("unknown", None), launcher=killed)).state == "unknown"
 
 
-def test_its_end_is_written_down_by_whoever_looks(tmp_path, monkeypatch):
-    from nemo_runspec.records.codec import to_json
-
+@pytest.fixture
+def over(tmp_path, monkeypatch):
+    """A sweep that nobody watches over and whose jobs have ended; its end is not on record."""
     monkeypatch.setenv("NEMOTRON_HOME", str(tmp_path))
-    store = SweepStore()
     made = alone(("succeeded", 0), ("failed", 3))
     members = [dataclasses.replace(m, job_dir=str(paths.jobs_dir() / m.name)) for m in made.members]
-    store.write(dataclasses.replace(made, members=tuple(members)))
-    assert status_of(store.read(made.group)).state == "unknown"  # none of its jobs is there
     for each in members:
-        Path(each.job_dir).mkdir(parents=True)
-        (Path(each.job_dir) / "record.json").write_text(to_json(each.record))
-    found = store.read(made.group)
+        stored(JobStore(), each.record)
+    sweep = dataclasses.replace(made, members=tuple(members))
+    SweepStore().write(sweep)
+    return sweep
+
+
+def test_its_end_is_written_down_by_whoever_settles_it(over):
+    store = SweepStore()
+    file = store.folder(over.group) / "sweep.json"
+    before = file.read_bytes()
+    found = store.read(over.group)
     assert (found.verdict, found.exit_code, found.ended is not None) == ("failed", 3, True)
-    assert '"verdict": "failed"' in (store.folder(made.group) / "sweep.json").read_text()
     assert [entry.over for entry in store.entries()] == [True]
+    assert file.read_bytes() == before, "a read writes nothing"
+    assert settled(store, over.group).verdict == "failed"
+    assert '"verdict": "failed"' in file.read_text()
+    assert [entry.over for entry in store.entries()] == [True]
+
+
+def test_who_runs_it_once_more_meanwhile_is_not_undone(over):
+    """The run is decided upon while another process holds the record, and is not the old end's to overwrite."""
+    store = SweepStore()
+    again = dataclasses.replace(over, tags=("again",), members=(*over.members, Member(2, "gone", "/nowhere", {})))
+    with locked(store.folder(over.group)):
+        assert settled(store, over.group).verdict == "failed", "it is said, and not written: somebody writes"
+    assert '"verdict": ""' in (store.folder(over.group) / "sweep.json").read_text()
+    store.write(again)
+    settled(store, over.group)
+    assert store.read(over.group).tags == ("again",)
+
+
+def test_a_sweep_none_of_whose_jobs_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEMOTRON_HOME", str(tmp_path))
+    store, made = SweepStore(), alone(("succeeded", 0), ("failed", 3))
+    store.write(made)
+    assert status_of(store.read(made.group)).state == "unknown"  # none of its jobs is there

@@ -13,8 +13,8 @@ from nemo_runspec.plans.labels import Labels, labels_of
 def labels(name: object, tags: object, note: object) -> Labels:
     """As `plans.labels.labels_of`. Raises `UserError` also for what is no text, and tags that are no list."""
     for key, value in (("name", name), ("note", note)):
-        if value is not None and not isinstance(value, str):
-            raise UserError(f"{key} is text, not {value!r}")
+        if value is not None:
+            text(key, value)
     return labels_of(name, texts("tags", tags), note)  # type: ignore[arg-type]  # looked at above
 
 
@@ -30,6 +30,27 @@ def variables(env: object) -> tuple[GivenVariable, ...]:
         if "=" in name:
             raise UserError(f"env: {name!r} is not the name of an environment variable")
     return given_variables(f"{name}={value}" for name, value in env.items())
+
+
+def text(key: str, value: object) -> str:
+    """A text given as the argument of that name. Raises `UserError` for anything else."""
+    if not isinstance(value, str):
+        raise UserError(f"{key} is text, not {value!r}")
+    return value
+
+
+def seconds(key: str, value: object) -> float:
+    """A length of time given as the argument of that name. Raises `UserError` for what is none, and below 0."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= 0:
+        raise UserError(f"{key} is a number of seconds, not {value!r}", remedy="0 or more")
+    return float(value)
+
+
+def lines(key: str, value: object) -> int:
+    """A number of lines given as the argument of that name. Raises `UserError` for what is none, and below 0."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UserError(f"{key} is a number of lines, not {value!r}", remedy="0 or more")
+    return value
 
 
 def words(labels: Labels, variables: Iterable[GivenVariable]) -> list[str]:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from nemo_runspec.api import given
 from nemo_runspec.api.listener import Listener, Say, caller
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.html import facts_table
-from nemo_runspec.processes import user_name
 from nemo_runspec.records import JobRecord, JobStore
+from nemo_runspec.records.cancel_request import GRACE
 from nemo_runspec.records.follow import log_of, pieces, show
-from nemo_runspec.records.lost import refresh_lost
+from nemo_runspec.records.index import Entry
 from nemo_runspec.records.settle import settled
-from nemo_runspec.remote.refresh import refresh
+from nemo_runspec.remote.refresh import current, refresh
 from nemo_runspec.remote.wait import exit_code_of, wait_for
-from nemo_runspec.runner.cancel import cancel_all, with_makers
-from nemo_runspec.sweeps.overview import find_job
+from nemo_runspec.sweeps.cancel import Cancelled, end
+from nemo_runspec.sweeps.overview import Overview, find_job
+from nemo_runspec.sweeps.removal import removable, remove_all
 from nemo_runspec.sweeps.status import Status
+from nemo_runspec.sweeps.store import SweepStore
 
-GRACE = 10.0
-"""Seconds between asking a job to end and ending it."""
+BY = "nemo_runspec"
+"""Who has ended a job, where Python has."""
 
 
 class Job:
@@ -46,9 +49,10 @@ class Job:
 
         Raises:
             TimeoutError: the time is up, and the job goes on.
-            UserError: the job was removed, or its platform refuses to be asked.
+            UserError: the job was removed, or its platform refuses to be asked; or that is no length of time.
         """
-        [record] = wait_for(JobStore(), [self.name], seconds=timeout, trouble=Listener(say).say)
+        limit = None if timeout is None else given.seconds("timeout", timeout)
+        [record] = wait_for(JobStore(), [self.name], seconds=limit, trouble=Listener(say).say)
         if not record.over:
             raise TimeoutError(f"job '{self.name}' is {record.state} after {timeout} seconds")
         return exit_code_of(record)
@@ -59,7 +63,7 @@ class Job:
         Raises:
             UserError: there is no such job, or its platform cannot be asked.
         """
-        record = self._now()
+        record = current(JobStore(), self.name, places=True)
         return Status(record.state, record.reason or record.cause, exit_code_of(record) if record.over else None)
 
     def logs(self, *, follow: bool = False, tail: int | None = None) -> Iterator[str]:
@@ -70,16 +74,18 @@ class Job:
             tail: begin with that many lines of what there is now.
 
         Raises:
-            UserError: there is no such job, or its platform cannot be asked.
+            UserError: there is no such job, or its log cannot be fetched; what had been fetched of it before is in
+                `folder`, as `logs/job.log`. Or `tail` is no number of lines.
         """
-        chunks = self._followed(tail) if follow else self._fetched(tail)
-        yield from _lines(chunks)
+        most = None if tail is None else given.lines("tail", tail)
+        chunks = self._followed(most) if follow else self._fetched(most)
+        return _lines(chunks)
 
     def metrics(self) -> dict[str, float]:
         """The last value of each metric that the job has written; while it runs, of those that are here already.
 
         Raises:
-            UserError: there is no such job.
+            UserError: there is no such job, or its platform cannot be asked.
         """
         from nemo_runspec.records.metrics import last_metrics, metrics_file
         from nemo_runspec.sweeps.array_follow import fetch_metrics
@@ -88,7 +94,10 @@ class Job:
         record = settled(store, self.name)
         if record.ended and record.metrics:
             return dict(record.metrics)
-        fetch_metrics(store, [record])
+        problems: list[UserError | OSError] = []
+        fetch_metrics(store, [record], problems.append)
+        if problems and (record.unread or not record.ended):  # of one that has ended there were none to be read
+            raise _as_user_error(problems[0])
         return last_metrics(metrics_file(store.folder(self.name)))
 
     def cancel(self, *, grace: float = GRACE, say: Say | None = None) -> Status:
@@ -101,19 +110,24 @@ class Job:
         Returns: its status afterwards.
 
         Raises:
-            UserError: it cannot be ended.
+            UserError: it cannot be ended, or what its platform keeps of it cannot be deleted.
         """
-        from nemo_runspec.remote.deletion import after_deletion, delete_ended
-
-        store, tell = JobStore(), Listener(say).say
-        records = with_makers(store, [settled(store, self.name)], tell)
-        done = cancel_all(store, records, grace, f"nemo_runspec ({user_name()})", tell)
-        for result in done:
-            if isinstance(result, UserError):
-                raise result
-        ended = [result for result in done if isinstance(result, JobRecord)]
-        after_deletion(store, ended, delete_ended(store, ended, tell)[0])
+        time, tell = given.seconds("grace", grace), Listener(say).say
+        raise_problem(end(JobStore(), SweepStore(), [self.name], (), grace=time, by=BY, delete=True, say=tell))
         return self.status()
+
+    def remove(self, *, force: bool = False, say: Say | None = None) -> None:
+        """Removes a job that is over, as `nemotron jobs rm` does: its folder, and what is left of it elsewhere.
+
+        Args:
+            force: also where it cannot be known or read whether it is over; what cannot be removed elsewhere is left.
+            say: takes what is left.
+
+        Raises:
+            UserError: there is no such job, it goes on, or it cannot be removed.
+        """
+        overview = Overview()
+        remove_named(overview, overview.jobs, self.name, force, say)
 
     def retry(self, *, say: Say | None = None) -> Job:
         """Submits the job once more under a new name: its stored plan, its stored files. The new job.
@@ -123,7 +137,7 @@ class Job:
         """
         from nemo_runspec.runner.retry import retry_detached
 
-        record = self._now()
+        record = current(JobStore(), self.name)
         return Job(retry_detached(record, caller(record.argv, say)))
 
     def diagnose(self) -> Diagnosis | None:
@@ -179,19 +193,13 @@ class Job:
         facts = [("state", f"{record.state}{code}"), ("recipe", record.recipe), ("where", where)]
         return facts + ([("cause", record.cause)] if record.cause else [])
 
-    def _now(self) -> JobRecord:
-        """The record as it is now; a platform is asked unless it has said how the job ended."""
-        store = JobStore()
-        record = settled(store, self.name)
-        return refresh(store, [record], places=True)[0][0] if record.handle else refresh_lost(store, record)
-
     def _fetched(self, tail: int | None) -> Iterator[bytes]:
         from nemo_runspec.remote.follow import fetch_log
 
         store = JobStore()
         record = settled(store, self.name)
         if record.handle:
-            fetch_log(store, record, Listener().say)
+            fetch_log(store, record)
         chunks: list[bytes] = []
         try:
             show(log_of(store.folder(self.name)), chunks.append, tail=tail)
@@ -216,12 +224,32 @@ class Job:
 
 def find(word: str) -> Job:
     """As `nemo_runspec.job`."""
-    return Job(find_job(JobStore(), word).name)
+    return Job(find_job(JobStore(), given.text("name", word)).name)
 
 
 def everything() -> list[Job]:
-    """As `nemo_runspec.records`."""
+    """As `nemo_runspec.jobs`."""
     return [Job(entry.name) for entry in JobStore().entries()]
+
+
+def remove_named(overview: Overview, entries: Sequence[Entry], name: str, force: bool, say: Say | None) -> None:
+    """Removes the one of the jobs, or of the sweeps, that has this whole name. Raises as `Job.remove`."""
+    meant = [entry for entry in entries if entry.name == name]
+    if not meant:
+        raise UserError(f"there is no '{name}' to be removed")
+    remove_all(overview, removable(overview, meant, force=force), force=force, say=Listener(say).say)
+
+
+def raise_problem(done: Cancelled) -> None:
+    """Raises the first of what has kept jobs from being ended, or their platforms from deleting them."""
+    for problem in (*done.problems, *done.undeleted):
+        raise problem
+
+
+def _as_user_error(error: UserError | OSError) -> UserError:
+    if isinstance(error, UserError):
+        return error
+    return UserError(f"its metrics cannot be written here: {error.strerror or error}", where=error.filename)
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[str]:

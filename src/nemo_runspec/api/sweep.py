@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nemo_runspec.api.given import seconds, text
 from nemo_runspec.api.given import words as given_words
-from nemo_runspec.api.job import GRACE, Job
+from nemo_runspec.api.job import BY, Job, raise_problem, remove_named
 from nemo_runspec.api.listener import Listener, Say, caller
 from nemo_runspec.api.submit import recipe_words
 from nemo_runspec.errors import UserError
@@ -16,16 +17,14 @@ from nemo_runspec.planning.given import GivenVariable
 from nemo_runspec.planning.request import plan_request
 from nemo_runspec.plans.labels import Labels
 from nemo_runspec.polling import TimeLimit
-from nemo_runspec.processes import user_name
 from nemo_runspec.records import JobStore
-from nemo_runspec.records.cancel_request import CancelRequest
-from nemo_runspec.records.settle import settled
+from nemo_runspec.records.cancel_request import GRACE
 from nemo_runspec.remote.wait import wait_for
-from nemo_runspec.runner.cancel import cancel_all, with_makers
 from nemo_runspec.sweeps import control, model
 from nemo_runspec.sweeps.array_end import look_again
+from nemo_runspec.sweeps.cancel import end
 from nemo_runspec.sweeps.overview import Overview
-from nemo_runspec.sweeps.status import Status, status_of
+from nemo_runspec.sweeps.status import Status, exit_code_of, status_of
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.submit import submit_retry, submit_sweep
 from nemo_runspec.sweeps.table import Table, TableRow, make_table
@@ -51,22 +50,21 @@ class SubmittedSweep:
 
         Raises:
             TimeoutError: the time is up, and the sweep goes on.
-            UserError: it was removed, or a platform refuses to be asked.
+            UserError: it was removed, or a platform refuses to be asked; or that is no length of time.
         """
-        limit = TimeLimit(timeout)
+        limit = TimeLimit(None if timeout is None else seconds("timeout", timeout))
         store = SweepStore()
-        led = control.wait_for_end(store, [self.name], timeout)
+        led = control.wait_for_end(store, [self.name], limit.left)
         records = wait_for(JobStore(), self._names(), seconds=limit.left, trouble=Listener(say).say) if led else []
         if not led or not all(record.over for record in records):
             raise TimeoutError(f"sweep '{self.name}' is not over after {timeout} seconds")
-        status = self.status()
-        return 0 if status.state == "succeeded" else status.exit_code or 1
+        return exit_code_of(status_of(look_again(store, store.get(self.name), Listener(say).say)))
 
     def status(self) -> Status:
         """How the sweep is now: `state`, `reason`, `exit_code` (None while it goes on), `over`.
 
         Raises:
-            UserError: there is no such sweep, or it cannot be read.
+            UserError: there is no such sweep, it cannot be read, or a platform cannot be asked.
         """
         return status_of(self._now())
 
@@ -83,7 +81,7 @@ class SubmittedSweep:
         """The run with the best metric, as the sweep's table marks it; None where none can be compared.
 
         Raises:
-            UserError: there is no such sweep, or it cannot be read.
+            UserError: there is no such sweep, it cannot be read, or a platform cannot be asked.
         """
         best = self._table().best
         return None if best is None else Job(best.member.name)
@@ -94,7 +92,7 @@ class SubmittedSweep:
         Returns: `job`, `state`, `exit_code`, `seconds`, `best`, the overrides that differ and the metrics.
 
         Raises:
-            UserError: there is no such sweep, or it cannot be read.
+            UserError: there is no such sweep, it cannot be read, or a platform cannot be asked.
         """
         table = self._table()
         return [
@@ -118,18 +116,16 @@ class SubmittedSweep:
             say: takes what happens on the way.
 
         Raises:
-            UserError: it cannot be ended.
+            UserError: one cannot be ended, or what a platform keeps of it cannot be deleted. The others are ended.
         """
-        store, sweeps, tell = JobStore(), SweepStore(), Listener(say).say
-        records = with_makers(store, [settled(store, name) for name in self._names()], tell)
-        running = [store.folder(record.name) for record in records if not record.over]
-        control.stop(sweeps, self.name, CancelRequest(grace, "nemo_runspec"), running)
-        done = cancel_all(store, records, grace, f"nemo_runspec ({user_name()})", tell)
-        for result in done:
-            if isinstance(result, UserError):
-                raise result
-        control.wait_for_end(sweeps, [self.name], grace + _MARGIN)
+        time, tell, names = seconds("grace", grace), Listener(say).say, self._names()
+        raise_problem(end(JobStore(), SweepStore(), names, [self.name], grace=time, by=BY, delete=True, say=tell))
         return self.status()
+
+    def remove(self, *, force: bool = False, say: Say | None = None) -> None:
+        """Removes a sweep that is over, and its jobs, as `nemotron jobs rm` does. Arguments, errors as `Job.remove`."""
+        overview = Overview()
+        remove_named(overview, overview.sweeps, self.name, force, say)
 
     def retry(self, *, say: Say | None = None) -> SubmittedSweep:
         """Runs the failed runs once more; the new jobs take their places in this sweep, which is returned.
@@ -171,8 +167,7 @@ class SubmittedSweep:
     def _now(self) -> model.Sweep:
         """The sweep; one that nobody watches over is asked about."""
         store = SweepStore()
-        sweep = store.get(self.name)
-        return look_again(store, sweep, Listener().say) if sweep.alone and sweep.launcher is None else sweep
+        return look_again(store, store.get(self.name))
 
 
 def sweep(
@@ -203,14 +198,10 @@ def sweep(
 
 def find(word: str) -> SubmittedSweep:
     """As `nemo_runspec.find_sweep`."""
-    entry = Overview().one(word)
+    entry = Overview().one(text("name", word), "sweep")
     if not entry.is_sweep:
         raise UserError(f"'{entry.name}' is a job, and a sweep is needed", remedy=f"nemo_runspec.job('{entry.name}')")
     return SubmittedSweep(entry.name)
-
-
-_MARGIN = 15.0
-"""Seconds beyond the grace that a sweep has to write down its end."""
 
 
 def _cells(row: TableRow, table: Table) -> list[object]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
 _ENV_KEY = re.compile(r"^(\+\+|\+|~)?run\.env\.([A-Za-z_]\w*)(?=[.=]|$)")
+_ASK_FOR_SWEEP = "add -m (from Python: nemo_runspec.sweep)"
 _KEY = re.compile(r"^(?:\+\+|\+|~)?[A-Za-z_][\w./@$-]*$")
 
 
@@ -65,7 +66,7 @@ def refuse_hydra(override: Override, where: str) -> None:
         raise UserError(
             f"'{override.input_line}' belongs to a sweep",
             where=where,
-            remedy="add -m; hydra/sweeper=… and hydra.sweeper.… say how the values of its runs are chosen",
+            remedy=f"{_ASK_FOR_SWEEP}; hydra/sweeper=… and hydra.sweeper.… say how the values of its runs are chosen",
         )
 
 
@@ -78,7 +79,7 @@ def refuse_sweep(override: Override, where: str) -> None:
     raise UserError(
         f"'{text}' names several values",
         where=where,
-        remedy=f"add -m for one run each; or as a list {shlex.quote(f'{key}=[{value}]')}; "
+        remedy=f"for one run each {_ASK_FOR_SWEEP}; or as a list {shlex.quote(f'{key}=[{value}]')}; "
         f"or as text {shlex.quote(quoted(key, value))}",
     )
 

@@ -29,6 +29,12 @@ class Diagnosis:
     platform: Mapping[str, Any] = field(default_factory=dict)
     nodes: Sequence[str] = ()
 
+    def _repr_html_(self) -> str:
+        from nemo_runspec.html import facts_table
+
+        facts = {"what": self.what, "evidence": self.evidence, "remedy": self.remedy, "nodes": ", ".join(self.nodes)}
+        return facts_table(self.kind or "not known", facts.items())
+
     @property
     def fault(self) -> Fault:
         """Whose fault it is."""

@@ -13,7 +13,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
 from nemo_runspec.pipelines.earlier import earlier_runs, planned_alone
-from nemo_runspec.pipelines.plans import PipelineRequest, PlannedStage, new_run_name, plan_stages
+from nemo_runspec.pipelines.plans import PipelineRequest, PlannedStage, new_run_name, plan_stages, sent_plan
 from nemo_runspec.planning.missing_values import refuse_unfilled
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.plans.model import Plan
@@ -264,11 +264,7 @@ class _Submitted:
         """The stage with its platform told which jobs it comes after."""
         makers = dict.fromkeys(handover.maker for handover in stage.handovers)
         needs = [*stage.needs, *(self.records[maker] for maker in makers if maker in self.records)]
-        plan = stage.planned.plan
-        if needs:
-            ids = tuple(record.id.partition(";")[0] for record in needs)
-            target = get_backend(plan.executor).target_after(plan.target, plan.run["env"], ids)
-            plan = replace(plan, target=target)
+        plan = sent_plan(stage, {place: record.id.partition(";")[0] for place, record in self.records.items()})
         for line in plan.warnings:
             self.console.say(f"warning: {stage.stage.id}: {line}")
         planned = replace(stage.planned, plan=plan)

@@ -55,10 +55,6 @@ class Pipeline:
     stages: tuple[Stage, ...]
     handovers: tuple[tuple[Handover, ...], ...]
 
-    def makers(self, index: int) -> tuple[int, ...]:
-        """The places of the stages that a stage takes something from."""
-        return tuple(dict.fromkeys(handover.maker for handover in self.handovers[index]))
-
     def read_of(self, index: int) -> frozenset[str]:
         """The outputs of a stage that later ones take."""
         return frozenset(each.output for handovers in self.handovers for each in handovers if each.maker == index)

@@ -105,6 +105,20 @@ def plan_stages(
     return found
 
 
+def sent_plan(stage: PlannedStage, ids: Mapping[int, str]) -> Plan:
+    """The plan of a stage as a platform gets it that orders jobs: it is told which ones this one comes after.
+
+    Args:
+        ids: place of an earlier stage that is run → what its job is called there; a preview's stand for that.
+    """
+    plan = stage.planned.plan
+    makers = dict.fromkeys(handover.maker for handover in stage.handovers)
+    after = [*(record.id.partition(";")[0] for record in stage.needs), *(ids[each] for each in makers if each in ids)]
+    if not after:
+        return plan
+    return replace(plan, target=get_backend(plan.executor).target_after(plan.target, plan.run["env"], after))
+
+
 def _of(stage: Stage, error: UserError) -> UserError:
     """The error with the stage it is about, at the file's line where it is one of a value that stands there."""
     told = UserError(f"{stage.id}: {error.what}", where=error.where or stage.where, remedy=error.remedy, key=error.key)

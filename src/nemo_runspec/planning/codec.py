@@ -59,7 +59,8 @@ def plan_from_json(text: str, shown: str) -> Plan:
     except (ValueError, RecursionError) as error:
         raise UserError(f"not a saved plan: {error}", where=shown) from None
     if not isinstance(data, dict) or "schema" not in data or "recipe" not in data:
-        raise UserError("not a saved plan", where=shown, remedy="save one with --dry-run --out plan.json")
+        remedy = "save one: --dry-run --out plan.json, or from Python plan.save('plan.json')"
+        raise UserError("not a saved plan", where=shown, remedy=remedy)
     if data["schema"] != PLAN_SCHEMA:
         raise UserError(
             f"the plan has schema {data['schema']!r}; this nemotron reads schema {PLAN_SCHEMA}",

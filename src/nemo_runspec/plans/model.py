@@ -333,6 +333,9 @@ class Plan:
 
         return save_plan(self, path)
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # what has tables has no hash of its own; plans that are equal have one name
+
     def __repr__(self) -> str:
         return f"<Plan {self.name}: {', '.join(text for _, text in self._facts())}>"
 

@@ -10,6 +10,12 @@ from pathlib import Path
 from nemo_runspec import paths
 from nemo_runspec.regular import read_json
 
+GRACE = 10.0
+"""Seconds between asking a job to end and ending it, where nobody says otherwise."""
+
+MARGIN = 15.0
+"""Seconds beyond the grace that whoever runs a job or a sweep has to end it and write that down."""
+
 _FILE = "cancel.json"
 
 
@@ -41,7 +47,7 @@ def read_request(folder: Path) -> CancelRequest | None:
     except OSError:
         return None
     except (ValueError, KeyError, TypeError, OverflowError):  # it is there: somebody wants the end
-        return CancelRequest(10.0, "another process", announced=True)
+        return CancelRequest(GRACE, "another process", announced=True)
 
 
 def forget_request(folder: Path) -> None:

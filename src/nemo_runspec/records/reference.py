@@ -14,8 +14,8 @@ _ID_LENGTH = 6
 """A name's last part is taken for an id from this many characters on; shorter ones number things."""
 
 
-def find_one(entries: Sequence[Entry], word: str, root: Path) -> Entry:
-    """The one job that is meant. `entries`: the newest first.
+def find_one(entries: Sequence[Entry], word: str, root: Path, noun: str = "job") -> Entry:
+    """The one job that is meant. `entries`: the newest first; `noun`: what is looked for, in words.
 
     Raises:
         UserError: none, several, or a whole sweep.
@@ -29,7 +29,7 @@ def find_one(entries: Sequence[Entry], word: str, root: Path) -> Entry:
             f"'{word}' is a sweep of {count(len(members), 'job')}, and one is needed",
             remedy=f"see them: nemotron jobs list --group {word}",
         )
-    return _by_part(entries, word, root)
+    return _by_part(entries, word, root, noun)
 
 
 def find_all(entries: Sequence[Entry], words: Iterable[str], root: Path) -> list[Entry]:
@@ -52,13 +52,13 @@ def group_members(entries: Sequence[Entry], group: str) -> list[Entry]:
     return [entry for entry in reversed(entries) if group and entry.group == group]
 
 
-def unknown_job(word: str, names: Iterable[str], root: Path) -> UserError:
+def unknown_job(word: str, names: Iterable[str], root: Path, noun: str = "job") -> UserError:
     """What is said of a word that means no job."""
     known = list(names)
     if not known:
-        return UserError("no job is recorded yet", where=str(root))
+        return UserError(f"no {noun} is recorded yet", where=str(root))
     remedy = did_you_mean(word, known) or "see what there is: nemotron jobs list"
-    return UserError(f"no job '{word}'", where=str(root), remedy=remedy)
+    return UserError(f"no {noun} '{word}'", where=str(root), remedy=remedy)
 
 
 def _exactly(entries: Sequence[Entry], word: str) -> Entry | None:
@@ -67,7 +67,7 @@ def _exactly(entries: Sequence[Entry], word: str) -> Entry | None:
     return next((entry for entry in entries if entry.name == word), None)
 
 
-def _by_part(entries: Sequence[Entry], word: str, root: Path) -> Entry:
+def _by_part(entries: Sequence[Entry], word: str, root: Path, noun: str = "job") -> Entry:
     by_id = [e for e in entries if len(word) >= _ID_LENGTH and e.name.rpartition("-")[2] == word]
     matches = by_id or [e for e in entries if word and e.name.startswith(word)]
     if len(matches) == 1:
@@ -78,7 +78,7 @@ def _by_part(entries: Sequence[Entry], word: str, root: Path) -> Entry:
             f"'{word}' is the beginning of {len(matches)} {_kinds(matches)}: {shown}", remedy="give more of its name"
         )
     names = [*(e.name for e in entries), *{e.group for e in entries if e.group}]
-    raise unknown_job(word, names, root)
+    raise unknown_job(word, names, root, noun)
 
 
 def _kinds(entries: Iterable[Entry]) -> str:

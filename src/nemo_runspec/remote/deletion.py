@@ -17,16 +17,19 @@ from nemo_runspec.remote.log_mirror import fetch_all
 Say = Callable[[str], object]
 
 
-def delete_ended(store: JobStore, records: Sequence[JobRecord], say: Say) -> tuple[dict[str, list[str]], bool]:
+def delete_ended(
+    store: JobStore, records: Sequence[JobRecord], say: Say
+) -> tuple[dict[str, list[str]], list[UserError]]:
     """Deletes what platforms keep of jobs that were cancelled, once their logs are here whole: name → what, in words.
 
     So ends a job that its platform does not stop. What cannot be deleted stays, and is said. The jobs' records here
     stay in any case.
 
-    Returns: with it, whether all of it was deleted.
+    Returns: with it, what keeps the rest from being deleted.
     """
     done = {record.name: _delete(store, record, say) for record in records if is_kept(record)}
-    return {name: lines for name, (lines, _) in done.items()}, all(whole for _, whole in done.values())
+    problems = [error for _, error in done.values() if error is not None]
+    return {name: lines for name, (lines, _) in done.items()}, problems
 
 
 def after_deletion(
@@ -44,8 +47,8 @@ def is_kept(record: JobRecord) -> bool:
     return record.submitted and stopped and isinstance(_provider(record), KeepsJobs)
 
 
-def _delete(store: JobStore, record: JobRecord, say: Say) -> tuple[list[str], bool]:
-    """What was deleted, in words, and whether that is all."""
+def _delete(store: JobStore, record: JobRecord, say: Say) -> tuple[list[str], UserError | None]:
+    """What was deleted, in words, and what keeps the rest from it."""
     provider = _provider(record)
     assert isinstance(provider, KeepsJobs), "asked for of such platforms alone"
     lines: list[str] = []
@@ -58,9 +61,12 @@ def _delete(store: JobStore, record: JobRecord, say: Say) -> tuple[list[str], bo
             store.note(record, cancellation=lambda now: Cancellation(now.stopped_by, deleted=True))
     except (UserError, OSError) as error:
         why = error.what if isinstance(error, UserError) else error.strerror
-        say(f"{record.name}: what its platform keeps of it was not deleted{' whole' if lines else ''}: {why}")
-        return lines, False
-    return lines, True
+        what = f"{record.name}: what its platform keeps of it was not deleted{' whole' if lines else ''}: {why}"
+        say(what)
+        problem = UserError(what, remedy=f"try again: nemotron jobs cancel {record.name}")
+        problem.transient = isinstance(error, UserError) and error.transient
+        return lines, problem
+    return lines, None
 
 
 def _attempts(record: JobRecord) -> list[Mapping[str, Any]]:

@@ -246,11 +246,14 @@ class Follower:
         self._sleep(self._pauses.pause(longest=longest))
 
 
-def fetch_log(store: JobStore, record: JobRecord, trouble: Callable[[str], object]) -> JobRecord:
+def fetch_log(store: JobStore, record: JobRecord, trouble: Callable[[str], object] | None = None) -> JobRecord:
     """Fetches what is new of a job's log; its record as it is now.
 
     Args:
         trouble: takes what keeps the log from being fetched; what is here already stays as it is.
+
+    Raises:
+        UserError: there is no `trouble`, and the log cannot be fetched; not where all of it came at the job's end.
     """
     mirror = Mirror(get_backend(record.executor).load_provider(), record.handle, store.folder(record.name))
     try:
@@ -261,5 +264,8 @@ def fetch_log(store: JobStore, record: JobRecord, trouble: Callable[[str], objec
             moved, more = mirror.fetch(last=record.over)
             more = more and moved > 0
     except UserError as error:
-        trouble(error.what)
+        if trouble is not None:
+            trouble(error.what)
+        elif not (record.ended and mirror.whole):
+            raise
     return record

@@ -27,10 +27,11 @@ Write = Callable[[bytes], object]
 
 @dataclass(frozen=True)
 class _Fetched:
-    """How far it has come. `size`: of the log here; `cursors`: of the logs there."""
+    """How far it has come. `size`: of the log here; `cursors`: of the logs there; `whole`: no more was to come."""
 
     size: int = 0
     cursors: Cursors = field(default_factory=dict)
+    whole: bool = False
 
 
 class Mirror:
@@ -49,6 +50,11 @@ class Mirror:
         self.handle = handle
         self.log = log_of(folder)
         self._state = self.log.with_name("fetched.json")
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it was here once its job was over. An earlier release has not written that down."""
+        return self._read().whole
 
     def fetch(self, *, last: bool = False, limit: int = LIMIT) -> tuple[int, bool]:
         """Fetches what is new: how many bytes that was, and whether there is more. One round trip.
@@ -85,14 +91,14 @@ class Mirror:
     def _read(self) -> _Fetched:
         try:
             stored = read_json(self._state)
-            return _Fetched(int(stored["size"]), dict(stored["offsets"]))
+            return _Fetched(int(stored["size"]), dict(stored["offsets"]), stored.get("whole") is True)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return _Fetched()
 
     def _append(self, before: _Fetched, pieces: Sequence[LogChunk], others: Cursors, *, is_all: bool) -> None:
         states = StateFile(self.log)
         lines = states.read()
-        if not pieces and not others and self.log.exists() and not (is_all and lines.states):
+        if not pieces and not others and self.log.exists() and not (is_all and (lines.states or not before.whole)):
             return
         descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
@@ -107,7 +113,7 @@ class Mirror:
             os.close(descriptor)
         states.write(lines)
         cursors = {**before.cursors, **others, **{piece.path: piece.cursor for piece in pieces}}
-        paths.write_private(self._state, json.dumps({"size": size, "offsets": cursors}) + "\n")
+        paths.write_private(self._state, json.dumps({"size": size, "offsets": cursors, "whole": is_all}) + "\n")
 
 
 def fetch_all(provider: Provider, handle: Handle, folder: Path) -> None:

@@ -15,9 +15,11 @@ from nemo_runspec.records import JobEnded, JobRecord, JobStore
 from nemo_runspec.records.absence import judged
 from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.last_poll import note_asked
+from nemo_runspec.records.lost import refresh_lost
 from nemo_runspec.records.process import Life, life_of
 from nemo_runspec.records.progress import keep_progress, progress_of
 from nemo_runspec.records.record import STATES, now
+from nemo_runspec.records.settle import settled
 from nemo_runspec.records.status import JobStatus, never_submitted
 from nemo_runspec.remote.deadlines import enforce, timed
 from nemo_runspec.remote.late_results import read_again
@@ -70,6 +72,16 @@ def refresh(
                 elif not all(record.ended for record in group):
                     raise
     return [answers.get(record.name, (record, None)) for record in records]
+
+
+def current(store: JobStore, name: str, *, places: bool = False) -> JobRecord:
+    """A job as it is now, wherever it runs; a platform is asked unless it has said how the job ended.
+
+    Raises:
+        UserError: there is no such job, it cannot be read, or it cannot be asked about.
+    """
+    record = settled(store, name)
+    return refresh(store, [record], places=places)[0][0] if record.handle else refresh_lost(store, record)
 
 
 def conclude(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from nemo_runspec.console import Console, TerminalConsole
 from nemo_runspec.interrupts import Interrupts
+from nemo_runspec.records.cancel_request import GRACE
 from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.detach import Ready, detach
 from nemo_runspec.supervise.job import SupervisedJob
 from nemo_runspec.supervise.spawn import start_in_new_process
-from nemo_runspec.supervise.stop import GRACE
 
 
 def run(submission: Submission, *, console: Console, grace: float = GRACE) -> int:

@@ -12,12 +12,9 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.polling import Backoff, TimeLimit
 from nemo_runspec.processes import user_name
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
-from nemo_runspec.records.cancel_request import CancelRequest, read_request, write_request
+from nemo_runspec.records.cancel_request import MARGIN, CancelRequest, read_request, write_request
 from nemo_runspec.records.process import is_alive
 from nemo_runspec.records.settle import settled
-
-_MARGIN = 15.0
-"""Seconds beyond the grace that a supervisor has to end a job and write it down."""
 
 _TICK = 0.1
 
@@ -48,7 +45,7 @@ def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[s
     write_request(folder, wish)
     if supervised:
         _wake_supervisor(record)
-        ended = _wait(store, record.name, grace + _MARGIN)
+        ended = _wait(store, record.name, grace + MARGIN)
         if ended is not None:
             return ended
         say(f"{record.name}: its supervisor does not answer; ending the job without it")

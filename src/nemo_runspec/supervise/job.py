@@ -17,6 +17,7 @@ from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.interrupts import Interrupted, Interrupts
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
+from nemo_runspec.records.cancel_request import GRACE
 from nemo_runspec.records.inputs_read import inputs_read
 from nemo_runspec.records.metrics import last_metrics
 from nemo_runspec.records.process import this_process
@@ -42,7 +43,7 @@ from nemo_runspec.submission.request import Submission
 from nemo_runspec.supervise.job_input import JobInput, standard_input
 from nemo_runspec.supervise.outcome import Outcome, closing_lines, outcome_of
 from nemo_runspec.supervise.output import JobOutput
-from nemo_runspec.supervise.stop import GRACE, Stop, why_stopped
+from nemo_runspec.supervise.stop import Stop, why_stopped
 
 _TICK = 0.1
 _LAST_WORDS = 2.0

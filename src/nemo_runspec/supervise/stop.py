@@ -12,9 +12,6 @@ from nemo_runspec.interrupts import EXIT_CODES, WORDS, Interrupts
 from nemo_runspec.records.cancel_request import read_request
 from nemo_runspec.supervise.outcome import StopRequest
 
-GRACE = 10.0
-"""Seconds between TERM and KILL."""
-
 
 def why_stopped(interrupts: Interrupts, folder: Path) -> StopRequest | None:
     """Who wants the job to end, None for nobody. A written wish says more than the signal that announces it."""

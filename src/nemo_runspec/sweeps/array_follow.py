@@ -121,10 +121,13 @@ class ArrayFollower:
             self._sleep(min(_TICK, left))
 
 
-def fetch_metrics(store: JobStore, records: Sequence[JobRecord]) -> None:
+def fetch_metrics(
+    store: JobStore, records: Sequence[JobRecord], trouble: Callable[[UserError | OSError], object] = lambda error: None
+) -> None:
     """Brings what is new of the jobs' metrics into their folders here. One round trip per machine, more for much.
 
-    What cannot be fetched is fetched next time.
+    Args:
+        trouble: takes what keeps them from being fetched, once for each machine; they are fetched next time.
     """
     groups: dict[tuple[str, str], list[JobRecord]] = {}
     for record in records:
@@ -138,8 +141,8 @@ def fetch_metrics(store: JobStore, records: Sequence[JobRecord]) -> None:
         try:
             while _fetched(store, provider, some) >= _METRICS:
                 pass
-        except (UserError, OSError):
-            continue
+        except (UserError, OSError) as error:
+            trouble(error)
 
 
 def fetch_failed_logs(store: JobStore, records: Iterable[JobRecord]) -> None:

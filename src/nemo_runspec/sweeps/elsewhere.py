@@ -22,6 +22,7 @@ from nemo_runspec.sweeps.console import SweepCaller, SweepConsole
 from nemo_runspec.sweeps.model import Member, Sweep, member_of, options_of
 from nemo_runspec.sweeps.remote import RemoteSweep, end_now, how_it_goes, parallel_of
 from nemo_runspec.sweeps.results import conclude
+from nemo_runspec.sweeps.settle import settled
 from nemo_runspec.sweeps.status import exit_code
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import varying_keys
@@ -166,7 +167,7 @@ class AttachedSweep:
         records = [member.record for member in followed.values() if member.record is not None]
         fetch_metrics(self.jobs, records)
         fetch_failed_logs(self.jobs, records)
-        sweep = self.store.get(self.sweep.group)
+        sweep = settled(self.store, self.sweep.group)
         members = tuple(followed.get(member.index, member) for member in sweep.members)
         conclude(replace(sweep, members=members), self.store.folder(sweep.group), self.console)
         return exit_code(members)

@@ -59,14 +59,14 @@ class Overview:
         found = [entry for word in words for entry in self._by_word(word)]
         return list({entry.name: entry for entry in found}.values())
 
-    def one(self, word: str) -> Entry:
-        """The one job or sweep that is meant.
+    def one(self, word: str, noun: str = "job") -> Entry:
+        """The one job or sweep that is meant. `noun`: what is looked for, in words.
 
         Raises:
             UserError: none or several.
         """
         last = self._last() if word == LAST else None
-        return last or find_one(self.everything, word, self.job_store.root)
+        return last or find_one(self.everything, word, self.job_store.root, noun)
 
     def one_job(self, word: str) -> Entry:
         """The one job that is meant; where `last` is a sweep, the newest job of that.

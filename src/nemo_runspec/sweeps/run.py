@@ -14,9 +14,8 @@ from typing import Protocol
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
 from nemo_runspec.planning.planned import Planned
-from nemo_runspec.records.cancel_request import CancelRequest, write_request
+from nemo_runspec.records.cancel_request import GRACE, CancelRequest, write_request
 from nemo_runspec.records.record import JobRecord
-from nemo_runspec.supervise.stop import GRACE
 from nemo_runspec.sweeps.model import Member, Options
 from nemo_runspec.sweeps.store import record_of
 

@@ -39,6 +39,16 @@ class Status:
         """True where there is nothing to wait for."""
         return is_over(self.state)
 
+    def _repr_html_(self) -> str:
+        from nemo_runspec.html import facts_table
+
+        return facts_table(self.state, [("reason", self.reason), ("exit code", self.exit_code)])
+
+
+def exit_code_of(status: Status) -> int:
+    """What waiting for a sweep ends with: 0 for a success, else its own exit code, 1 where it has none."""
+    return 0 if status.state == "succeeded" else status.exit_code or 1
+
 
 def status_of(sweep: Sweep) -> Status:
     """The state of a sweep. Its members' records need not have been read, but for one that is alone."""

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from nemo_runspec import paths
 from nemo_runspec.errors import UserError, did_you_mean
+from nemo_runspec.locks import Busy
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.index import Entry, Index, changed_at, entry_of, labels_text, stamp_of
+from nemo_runspec.records.lock import locked
 from nemo_runspec.records.metrics import last_metrics
 from nemo_runspec.records.record import Unreadable
 from nemo_runspec.regular import is_kept, read_regular_text
@@ -47,9 +49,21 @@ class SweepStore:
         folder = self.folder(sweep.group)
         try:
             paths.private_dir(folder)
-            paths.write_private(folder / _FILE, to_json(sweep))
+            with locked(folder):
+                paths.write_private(folder / _FILE, to_json(sweep))
         except OSError as error:
             raise UserError(f"cannot record the {sweep.kind}: {error.strerror}", where=str(folder)) from None
+
+    def keep_end(self, group: str) -> None:
+        """Writes down how a sweep that is alone has ended, unless that is on record, or somebody else writes.
+
+        It is decided under the lock: whoever runs the sweep once more meanwhile is not undone.
+        """
+        with suppress(OSError, ValueError, Busy), locked(self.folder(group), wait=False):
+            stored = self._stored(group)
+            now = self._now(group, stored)
+            if stored.ended is None and now.ended is not None:
+                paths.write_private(self.folder(group) / _FILE, to_json(now))
 
     def names(self) -> list[str]:
         """The sweeps there are, in no order."""
@@ -81,13 +95,14 @@ class SweepStore:
     def read(self, group: str) -> Sweep:
         """A sweep by its whole name, without the records of its members. That is fast, and enough for its status.
 
-        One that is alone comes with them; where all of them are over, that is written down.
+        One that is alone comes with them, and with its end once all of them are over. Nothing is written
+        (`sweeps.settle`).
 
         Raises:
             UserError: it cannot be read, or is gone.
         """
         try:
-            return self._settled(group)
+            return self._now(group, self._stored(group))
         except (OSError, ValueError) as error:
             raise UserError(
                 f"sweep '{group}' cannot be read: {_in_words(error)}",
@@ -95,29 +110,17 @@ class SweepStore:
                 remedy=f"if it is not needed: nemotron jobs rm --force {group}",
             ) from None
 
-    def _settled(self, group: str) -> Sweep:
-        sweep = self._stored(group)
+    def _now(self, group: str, sweep: Sweep) -> Sweep:
+        """The sweep with what is true now; nothing is written."""
         if sweep.ended is None and status_of(sweep).over:
             sweep = self._stored(group)  # its process may have written the end and gone after it was read
         if sweep.alone and sweep.ended is None:
-            return self._concluded(_with_records(sweep))
+            return _concluded(_with_records(sweep))
         if sweep.ended is not None and not sweep.verdict:
             return _with_records(sweep)  # an earlier version wrote it: only its jobs say how it ended
         waits = not status_of(sweep).over
         members = tuple(dataclasses.replace(member, waits=waits) for member in sweep.members)
         return dataclasses.replace(sweep, members=members)
-
-    def _concluded(self, sweep: Sweep) -> Sweep:
-        """A sweep that is alone; its end is written down once every job of it has ended."""
-        records = [member.record for member in sweep.members if member.record is not None]
-        if not records or not all(record.ended for record in records):
-            return sweep
-        status = status_of(sweep)
-        last = max(record.changed for record in records)
-        ended = dataclasses.replace(sweep, ended=last, verdict=status.state, exit_code=status.exit_code)
-        with suppress(UserError):  # the next look finds the same
-            self.write(ended)
-        return ended
 
     def _stored(self, group: str) -> Sweep:
         return from_json(read_regular_text(self.folder(group) / _FILE))
@@ -141,7 +144,8 @@ class SweepStore:
         if known is not None:
             return known
         try:
-            sweep = self._settled(name)
+            stored = self._stored(name)
+            sweep = self._now(name, stored)
         except (OSError, ValueError) as error:
             return entry_of(Unreadable(name, _in_words(error), changed_at(file.parent)))._replace(group=name)
         state = status_of(sweep).state
@@ -157,9 +161,19 @@ class SweepStore:
             labels_text(sweep.tags),
             sweep.kind,
         )
-        if entry.over and stamp is not None:
+        if entry.over and stamp is not None and sweep.ended == stored.ended:
             index.add(stamp, entry)
         return entry
+
+
+def _concluded(sweep: Sweep) -> Sweep:
+    """A sweep that is alone, with its end once every job of it has ended."""
+    records = [member.record for member in sweep.members if member.record is not None]
+    if not records or not all(record.ended for record in records):
+        return sweep
+    status = status_of(sweep)
+    last = max(record.changed for record in records)
+    return dataclasses.replace(sweep, ended=last, verdict=status.state, exit_code=status.exit_code)
 
 
 def _with_records(sweep: Sweep) -> Sweep:

@@ -13,7 +13,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.pipelines.earlier import earlier_runs
 from nemo_runspec.pipelines.file import WrittenPipeline, WrittenStage, read_pipeline
 from nemo_runspec.pipelines.lead import is_platform_ordered, run_pipeline
-from nemo_runspec.pipelines.plans import PipelineRequest, PlannedStage, new_run_name, plan_stages
+from nemo_runspec.pipelines.plans import PipelineRequest, PlannedStage, new_run_name, plan_stages, sent_plan
 from nemo_runspec.pipelines.wiring import make_pipeline, until
 from nemo_runspec.planning.config_choice import choose_yaml
 from nemo_runspec.planning.given import given_variables
@@ -113,16 +113,14 @@ def _preview(request: PipelineRequest, invocation: Invocation) -> int:
 
 def _as_sent(request: PipelineRequest, stages: Sequence[PlannedStage]) -> list[PlannedStage]:
     """The stages as members of a run: with its name, and with those that their platform starts them after."""
-    group, sent = new_run_name(request), list[PlannedStage]()
-    ordered = _is_ordered([stage for stage in stages if stage.reused is None] or stages)
-    for stage in stages:
-        plan = in_group(stage.planned.plan, group)
-        makers = [stages[place] for place in request.pipeline.makers(len(sent))] if ordered else []
-        ids = tuple(f"<{maker.stage.id}>" for maker in makers if maker.reused is None)
-        if ids and stage.reused is None:
-            plan = replace(plan, target=get_backend(plan.executor).target_after(plan.target, plan.run["env"], ids))
-        sent.append(replace(stage, planned=replace(stage.planned, plan=plan)))
-    return sent
+    to_run = {place: stage for place, stage in enumerate(stages) if stage.reused is None}
+    group, ordered = new_run_name(request), _is_ordered([*to_run.values()] or stages)
+    ids = {place: f"<{stage.stage.id}>" for place, stage in to_run.items()} if ordered else {}
+    plans = [sent_plan(stage, ids) if stage.reused is None else stage.planned.plan for stage in stages]
+    return [
+        replace(stage, planned=replace(stage.planned, plan=in_group(plan, group)))
+        for stage, plan in zip(stages, plans, strict=True)
+    ]
 
 
 def _lines(request: PipelineRequest, stages: Sequence[PlannedStage]) -> list[str]:

@@ -53,8 +53,10 @@ def print_group(group: str, *, sort: str | None = None, form: str = TABLE) -> in
     Raises:
         UserError: there is no such sweep, it cannot be read, or it has nothing called `sort`.
     """
+    from nemo_runspec.sweeps.array_end import look_again
+
     store = SweepStore()
-    sweep = _now(store, store.get(group))
+    sweep = look_again(store, store.get(group), lambda line: print(line, file=sys.stderr))
     compared = make_table(sweep, sort)
     status = status_of(sweep)
     if sweep.kind == PIPELINE:
@@ -79,19 +81,6 @@ def _print_pipeline(sweep: Sweep, status: Status, form: str) -> int:
         print(f"{paint(sweep.group, 'bold')}   pipeline {sweep.recipe}, {_how_it_is(status)}")
         print("\n".join(stage_lines(sweep)))
     return 0
-
-
-def _now(store: SweepStore, sweep: Sweep) -> Sweep:
-    """A sweep that nobody watches over is asked about."""
-    if not sweep.alone or sweep.launcher is not None:
-        return sweep
-    from nemo_runspec.sweeps.array_end import look_again
-
-    try:
-        return look_again(store, sweep, lambda line: print(f"{line}; this is what was known", file=sys.stderr))
-    except OSError as error:
-        print(f"the results cannot be written: {error.strerror}: {error.filename}", file=sys.stderr)
-        return store.get(sweep.group)
 
 
 def _how_it_is(status: Status) -> str:

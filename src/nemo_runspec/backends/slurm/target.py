@@ -45,6 +45,7 @@ from nemo_runspec.backends.stall import stall_problem, stall_seconds
 from nemo_runspec.errors import Code, Unfilled, UserError
 from nemo_runspec.field import carried_values
 from nemo_runspec.paths import below
+from nemo_runspec.plans.meant_keys import BUILD, deciding_key, meant_keys
 from nemo_runspec.plans.storage import Storage, may_be_mounted_over, mounts_of_words
 
 _OWN_OPTIONS: Mapping[str, str] = {
@@ -278,24 +279,20 @@ def _job_ids(env: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _is_build(request: TargetRequest) -> bool:
-    return request.kind == "build"
+    return request.kind == BUILD
 
 
 def _chosen_partition(request: TargetRequest) -> str | None:
-    keys = (*(("build_partition",) if _is_build(request) else ()), f"{request.mode}_partition", "partition")
-    key = _first_set(request, keys)
+    key = _key_for(request, "partition")
     return str(request.env[key]) if key else None
 
 
 def _time_key(request: TargetRequest) -> str:
-    keys = ("build_time", "time") if _is_build(request) else ("time",)
-    return _first_set(request, keys) or "time"
+    return _key_for(request, "time") or "time"
 
 
-def _first_set(request: TargetRequest, keys: tuple[str, ...]) -> str | None:
-    """The first of the keys that is set, one of the command line before all others."""
-    found = [key for key in keys if request.env.get(key) not in (None, "")]
-    return next((key for key in found if key in request.given), found[0] if found else None)
+def _key_for(request: TargetRequest, base: str) -> str | None:
+    return deciding_key(meant_keys(base, request.mode, request.kind), request.env, request.given)
 
 
 def _additional(env: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from nemo_runspec.plans.model import MODES, Artifact, Plan
+from nemo_runspec.plans.meant_keys import BUILD, deciding_key, keys_of, meant_keys
+from nemo_runspec.plans.model import Artifact, Plan
 from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import COMMAND_LINE, Layer, Source
 from nemo_runspec.text import count
@@ -18,9 +19,6 @@ from nemotron.cli.dry_run.rows import PageRow, Places
 _UNSET: tuple[Any, ...] = (None, "", (), [], {})
 _TITLE = frozenset({"name", "recipe", "config", "mode", "profile", "env.executor"})
 """Keys of `run` that the first lines of the page tell."""
-_BUILD = "build"
-_MEANT_FOR = (_BUILD, *MODES)
-"""Keys such as `run_partition` decide over `partition` where they are meant, and else say nothing."""
 _OF_NOBODY = (Layer.DEFAULT, Layer.AUTO)
 
 
@@ -58,15 +56,13 @@ def _of_profile(plan: Plan, places: Places) -> Iterator[PageRow]:
 
 def _weaker(plan: Plan, target: dict[str, Any]) -> set[str]:
     """Keys of the profile in whose place another decides, or that are meant for other jobs."""
-    env, kinds = plan.run["env"], {plan.mode, plan.recipe.kind}
-    weaker = set() if _BUILD in kinds else {key for key in env if key.startswith(f"{_BUILD}_")}
+    env, given = plan.run["env"], [key for key in plan.run["env"] if _layer(plan, key) is Layer.CLI]
+    weaker = set() if plan.recipe.kind == BUILD else {key for key in env if key.startswith(f"{BUILD}_")}
     for base in env:
-        keys = [key for key in (*(f"{kind}_{base}" for kind in _MEANT_FOR), base) if env.get(key) not in _UNSET]
+        keys = [key for key in keys_of(base) if env.get(key) not in _UNSET]
         if keys not in ([], [base]):
-            meant = [f"{kind}_{base}" for kind in _MEANT_FOR if kind in kinds]
-            found = [key for key in (*meant, base) if key in keys and env[key] == target.get(base)]
-            typed = [key for key in found if _layer(plan, key) is Layer.CLI]
-            weaker |= {*keys} - {*(typed or found)[:1]}
+            taken = [key for key in meant_keys(base, plan.mode, plan.recipe.kind) if env.get(key) == target.get(base)]
+            weaker |= {*keys} - {deciding_key(taken, env, given)}
     return weaker
 
 
@@ -116,7 +112,7 @@ def _of_environment(plan: Plan, told: set[str]) -> Iterator[PageRow]:
         detail = f": {secret.detail}" if secret.detail else ""
         yield PageRow(secret.name, "(secret)", f"{secret.origin}{detail}")
     if plan.launch.args:
-        made = plan.recipe.kind == _BUILD
+        made = plan.recipe.kind == BUILD
         yield PageRow("arguments", shlex.join(plan.launch.args), "made of the config" if made else COMMAND_LINE)
 
 

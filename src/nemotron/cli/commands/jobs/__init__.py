@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nemo_runspec.records.cancel_request import GRACE
 from nemotron.cli.click import Command, Parameter, TyperOption
 from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.commands.jobs import (
@@ -305,7 +306,7 @@ def _sort() -> Parameter:
 
 
 def _grace() -> Parameter:
-    return option("--grace", f"Seconds between TERM and KILL, {act.GRACE:g} by default.", value="S")
+    return option("--grace", f"Seconds between TERM and KILL, {GRACE:g} by default.", value="S")
 
 
 def _follow() -> Parameter:

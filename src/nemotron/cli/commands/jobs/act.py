@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.processes import user_name
+from nemo_runspec.records.cancel_request import GRACE
 from nemo_runspec.records.record import code_and_why
 from nemo_runspec.text import one_line
 from nemotron.cli.commands.jobs.formatting import as_json as to_json
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from nemo_runspec.records.index import Entry
     from nemo_runspec.sweeps.overview import Overview
 
-GRACE = 10.0
-"""Seconds between TERM and KILL."""
-
-_MARGIN = 15.0
-"""Seconds beyond the grace that a sweep has to write down its end."""
-
 _TIMED_OUT = 124
 """As `timeout(1)` of GNU coreutils says it."""
 
@@ -40,6 +34,8 @@ def wait(jobs: Sequence[str], wanted: Conditions, everything: bool, timeout: str
     from nemo_runspec.remote.wait import exit_code_of, wait_for
     from nemo_runspec.sweeps.control import wait_for_end
     from nemo_runspec.sweeps.overview import Overview
+    from nemo_runspec.sweeps.settle import settle_those_of
+    from nemo_runspec.sweeps.status import exit_code_of as sweep_code
 
     store = JobStore()
     limit = duration_of(timeout, "--timeout", bare=True) if timeout else None
@@ -63,13 +59,14 @@ def wait(jobs: Sequence[str], wanted: Conditions, everything: bool, timeout: str
         told.add(text)
 
     records = wait_for(store, names, seconds=limit, seen=lambda record: _say_seen(record, as_json), trouble=trouble)
+    settle_those_of(after.sweep_store, records)
     ended = [sweep_now(Overview(store), name) for name in sweeps]
     _print_ended(ended, records, as_json)
     left = [record for record in records if not record.over]
     if left:
         say(f"the time is up: {_names(left)} {'is' if len(left) == 1 else 'are'} not over")
         return _TIMED_OUT
-    codes = {found.name: _code_of(found) for found in ended} | {r.name: exit_code_of(r) for r in records}
+    codes = {found.name: sweep_code(found.status) for found in ended} | {r.name: exit_code_of(r) for r in records}
     return next((code for code in (codes[entry.name] for entry in meant) if code), 0)
 
 
@@ -125,12 +122,8 @@ def _nothing(as_json: bool, said: str) -> int:
 
 def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) -> int:
     from nemo_runspec.records import JobStore
-    from nemo_runspec.records.cancel_request import CancelRequest
     from nemo_runspec.records.select import duration_of
-    from nemo_runspec.records.settle import settled
-    from nemo_runspec.remote.deletion import after_deletion, delete_ended
-    from nemo_runspec.runner.cancel import cancel_all, with_makers
-    from nemo_runspec.sweeps.control import stop, wait_for_end
+    from nemo_runspec.sweeps.cancel import end
     from nemo_runspec.sweeps.overview import Overview
 
     seconds = duration_of(grace, "--grace", bare=True) if grace else GRACE
@@ -138,22 +131,20 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     overview = Overview(store)
     meant = overview.meant(jobs)
     sweeps = [sweep_now(overview, entry.name) for entry in meant if entry.is_sweep]
-    records = with_makers(store, [settled(store, entry.name) for entry in overview.with_members(meant)], say)
-    for each in sweeps:
-        running = [store.folder(record.name) for record in records if record.group == each.name and not record.over]
-        stop(overview.sweep_store, each.name, CancelRequest(seconds, f"nemotron jobs {command}"), running)
-    done = cancel_all(store, records, seconds, f"nemotron jobs {command} ({user_name()})", say)
-    wait_for_end(overview.sweep_store, [each.name for each in sweeps], seconds + _MARGIN)
-    ended = [result for result in done if not isinstance(result, UserError)]
+    jobs_meant = [entry.name for entry in overview.with_members(meant)]
+    groups = [each.name for each in sweeps]
+    by = f"nemotron jobs {command}"
+    done = end(
+        store, overview.sweep_store, jobs_meant, groups, grace=seconds, by=by, delete=command == "cancel", say=say
+    )
     after = Overview(store) if sweeps else overview
-    sweeps_now = [sweep_now(after, each.name) for each in sweeps]
-    deleted, whole = delete_ended(store, ended, say) if command == "cancel" else ({}, True)
-    ended = after_deletion(store, ended, deleted)
+    sweeps_now = [sweep_now(after, name) for name in groups]
+    ended = [now for _, now in done.jobs]
     _say_unstopped(ended)
-    _print_cancelled(sweeps, sweeps_now, _matching(records, ended), ended, deleted, as_json)
-    _raise_first([result for result in done if isinstance(result, UserError)])
+    _print_cancelled(sweeps, sweeps_now, done.jobs, done.deleted, as_json)
+    _raise_first(done.problems)
     over = all(record.over for record in ended) and all(each.status.over for each in sweeps_now)
-    return 0 if over and whole else 2
+    return 0 if over and not done.undeleted else 2
 
 
 def _say_unstopped(records: Sequence[JobRecord]) -> None:
@@ -172,10 +163,6 @@ def _say_unknown(overview: Overview, sweeps: Sequence[str]) -> None:
             say(sweep_said(found))
 
 
-def _code_of(found: SweepNow) -> int:
-    return 0 if found.status.state == "succeeded" else found.status.exit_code or 1
-
-
 def _print_ended(sweeps: Sequence[SweepNow], records: Sequence[JobRecord], as_json: bool) -> None:
     if as_json:
         print_json([*map(sweep_json, sweeps), *map(to_json, records)])
@@ -187,15 +174,14 @@ def _print_ended(sweeps: Sequence[SweepNow], records: Sequence[JobRecord], as_js
 def _print_cancelled(
     sweeps_before: Sequence[SweepNow],
     sweeps: Sequence[SweepNow],
-    before: Sequence[JobRecord],
-    ended: Sequence[JobRecord],
+    jobs: Sequence[tuple[JobRecord, JobRecord]],
     deleted: Mapping[str, Sequence[str]],
     as_json: bool,
 ) -> None:
     if as_json:
-        print_json([*map(sweep_json, sweeps), *(_with_deleted(record, deleted) for record in ended)])
+        print_json([*map(sweep_json, sweeps), *(_with_deleted(record, deleted) for _, record in jobs)])
         return
-    for record, old in zip(ended, before, strict=True):
+    for old, record in jobs:
         print(_said(record, _already(old.over and record.state == old.state)))
         for line in deleted.get(record.name, ()):
             print(one_line(f"{record.name}: deleted: {line}"))
@@ -217,11 +203,6 @@ def _raise_first(problems: Sequence[UserError]) -> None:
         print(f"error: {problem}", file=sys.stderr, flush=True)
     if problems:
         raise problems[0]
-
-
-def _matching(before: Sequence[JobRecord], after: Sequence[JobRecord]) -> list[JobRecord]:
-    by_name = {record.name: record for record in before}
-    return [by_name[record.name] for record in after]
 
 
 def _say_seen(record: JobRecord, as_json: bool) -> None:

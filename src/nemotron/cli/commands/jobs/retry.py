@@ -11,7 +11,7 @@ from nemotron.cli.commands.jobs.messages import say
 from nemotron.cli.commands.jobs.selector import Conditions, asked, words_of
 
 if TYPE_CHECKING:
-    from nemo_runspec.records import JobRecord, JobStore
+    from nemo_runspec.records import JobStore
     from nemo_runspec.records.index import Entry
     from nemo_runspec.sweeps.overview import Overview
 
@@ -63,7 +63,7 @@ def _several(overview: Overview, names: Sequence[str], as_json: bool) -> int:
 
 
 def _detached(store: JobStore, entry: Entry) -> str:
-    from nemo_runspec.records.settle import settled
+    from nemo_runspec.remote.refresh import current
     from nemo_runspec.runner.retry import retry_detached
     from nemo_runspec.sweeps.submit import submit_retry
     from nemotron.cli.console import caller
@@ -71,13 +71,13 @@ def _detached(store: JobStore, entry: Entry) -> str:
 
     if entry.is_sweep:
         return submit_retry(entry.name, sweep_caller())
-    return retry_detached(_now(store, settled(store, entry.name)), caller())
+    return retry_detached(current(store, entry.name), caller())
 
 
 def _once(job: str, as_json: bool) -> int:
     """Runs a job again, or the failed runs of a sweep; the exit code of the new run, or of the first that failed."""
     from nemo_runspec.records import JobStore
-    from nemo_runspec.records.settle import settled
+    from nemo_runspec.remote.refresh import current
     from nemo_runspec.runner.retry import retry as run_again
     from nemo_runspec.sweeps.overview import Overview
     from nemotron.cli.as_json import run_job, run_sweep
@@ -87,17 +87,9 @@ def _once(job: str, as_json: bool) -> int:
     if job == LAST or not overview.members(job):
         entry = overview.one(job)
         if not entry.is_sweep:
-            now = _now(store, settled(store, entry.name))
+            now = current(store, entry.name)
             return run_job(lambda caller: run_again(store, now, caller), as_json=as_json)
         job = entry.name
     from nemo_runspec.sweeps.retry import retry_sweep
 
     return run_sweep(lambda caller: retry_sweep(store, job, caller), as_json=as_json)
-
-
-def _now(store: JobStore, record: JobRecord) -> JobRecord:
-    """The record as it is now; a platform is asked unless it has said how the job ended."""
-    from nemo_runspec.records.lost import refresh_lost
-    from nemo_runspec.remote.refresh import refresh
-
-    return refresh(store, [record])[0][0] if record.handle else refresh_lost(store, record)

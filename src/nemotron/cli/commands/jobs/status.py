@@ -134,6 +134,8 @@ def _asked(
     """How the jobs are now, and of which that could not be asked."""
     from nemo_runspec.records.last_poll import known_since
     from nemo_runspec.remote.refresh import refresh
+    from nemo_runspec.sweeps.settle import settle_those_of
+    from nemo_runspec.sweeps.store import SweepStore
 
     stale: dict[str, Stale] = {}
 
@@ -143,7 +145,9 @@ def _asked(
         stale.update({each.name: Stale(known_since(each, store.folder(each.name)) or "", text) for each in open_ones})
 
     now = [_here(store, record, trouble) for record in meant]
-    return refresh(store, now, places=True, trouble=trouble), stale
+    found = refresh(store, now, places=True, trouble=trouble)
+    settle_those_of(SweepStore(), (record for record, _ in found))
+    return found, stale
 
 
 def _here(store: JobStore, record: JobRecord, trouble: Trouble) -> JobRecord:

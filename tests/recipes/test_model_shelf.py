@@ -19,6 +19,7 @@ import pytest
 import yaml
 from support import REPOSITORY
 
+from nemo_runspec.artifacts.types import Types
 from nemo_runspec.catalog import find_recipe, find_recipes
 from nemo_runspec.packaging.bundle import make_bundle
 
@@ -127,6 +128,29 @@ def test_a_default_config_plans_on_a_cluster(nemotron, stage):
     assert (plan["resources"]["nodes"], plan["resources"]["gpus_per_node"]) == (stage.nodes, stage.gpus)
 
 
+@pytest.mark.parametrize("family", ["super3", "ultra3"])
+def test_fine_tuning_begins_with_what_pretraining_leaves(family):
+    """The checkpoint of `pretrain` lies where the type says: in the folder itself, which `sft` gives as `base`."""
+    types, pretrain, sft = Types.load([RECIPES]), config_of(f"{family}/pretrain"), config_of(f"{family}/sft")
+    (made,) = find_recipe(f"{family}/pretrain", [RECIPES]).spec.produces
+    wanted = next(each for each in find_recipe(f"{family}/sft", [RECIPES]).spec.consumes if each.name == "base")
+    assert types.accepts(wanted.type, made.type)
+    assert sft["run"]["base"]["artifact"] == pretrain["run"]["model"]["artifact"]
+    assert (pretrain["checkpoint"]["save"], sft["base"]) == ("${run.output_dir}", "${run.base.path}")
+
+
+@pytest.mark.parametrize("recipe", find_recipes([RECIPES]), ids=lambda recipe: recipe.path)
+def test_every_input_takes_what_the_recipe_that_it_names_makes(recipe):
+    types = Types.load([RECIPES])
+    for name in recipe.configs() if recipe.spec.kind != "pipe" else ():
+        run = yaml.safe_load((recipe.config_dir / f"{name}.yaml").read_text(encoding="utf-8")).get("run") or {}
+        for each in recipe.spec.consumes:
+            maker = (run.get(each.name) or {}).get("recipe") or each.recipe
+            if maker and maker != "null":
+                made = find_recipe(maker, [RECIPES]).spec.produces
+                assert any(types.accepts(each.type, output.type) for output in made), (name, each.name, maker)
+
+
 @pytest.mark.parametrize("stage", SHELF, ids=lambda stage: stage.path)
 def test_a_stage_says_its_shape_and_image_and_travels_with_what_it_uses(stage):
     recipe, used = find_recipe(stage.path, [RECIPES]), find_recipe(stage.uses, [RECIPES])
@@ -215,6 +239,9 @@ def test_every_target_and_key_is_in_the_published_wheel(wheels, path):
         assert dataset
         known["dataset"] = dataset
     assert list(_unknown(sources, container, sections, "", known)) == []
+    # From 0.6 on the container has a length of its own, by which it sets Megatron's when it is finalized.
+    lengths = sources.fields(known.get("dataset") or sources.first_class(*sources.fields(container)["dataset"]))
+    assert not ("seq_length" in lengths and "sequence_length" in sections.get("dataset", {}))
     wrong = {**sections, "train": {**sections["train"], "train_itres": 1}, "model": {**sections["model"], "tp": 1}}
     assert list(_unknown(sources, container, wrong, "", known)) == ["model.tp", "train.train_itres"]
 

@@ -31,7 +31,7 @@ sys.path.insert(0, str(RECIPES / "steps" / "_shared"))
 sys.path.insert(0, str(REPOSITORY / "tests" / "steps"))
 
 import published  # noqa: E402
-from nemo_steps import bridge_data  # noqa: E402
+from nemo_steps import bridge, bridge_data  # noqa: E402
 
 COLUMNS = 'REQUIRED_COLUMNS = {"input_ids", "seq_start_id", "loss_mask"}'
 OURS = {"recipe", "output_dir", "data_dir", "data", "base", "run"}
@@ -269,6 +269,14 @@ def test_what_the_scripts_import_is_in_the_published_wheel(wheels, family, glue)
     ]
     assert names
     assert [name for name in names if wheels(family).find(name) is None] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "takes_hf"), [("super3", False), ("ultra3", True)])
+def test_what_tells_a_checkpoint_is_in_the_published_wheel(wheels, megatron, family, takes_hf):
+    for sources, hf in ((wheels(family), takes_hf), (Sources(megatron), False)):
+        assert sources.find(f"{bridge.CHECKPOINTS}.checkpoint_exists")
+        assert bool(sources.find(f"{bridge.CHECKPOINTS}.is_hf_checkpoint_dir")) == hf
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What NeMo-RL makes of the `default` configurations: its own file of the commit that was read, with ours laid over it."""
+"""What NeMo-RL makes of the `default` configurations: its own file, as it was read, with ours laid over it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def test_a_path_alone_does_not_replace_a_data_set():
     path = {"data_path": "/rows.jsonl"}
     data = {**config["data"], "train": path, "validation": path}
     sets = published.nemo_rl_data({**config, "data": data})
-    assert [sets[split]["dataset_name"] for split in ("train", "validation")] == ["OpenMathInstruct-2", "ResponseDataset"]
+    assert [sets[split]["dataset_name"] for split in ("train", "validation")] == [
+        "OpenMathInstruct-2",
+        "ResponseDataset",
+    ]
 
 
 def test_the_shapes_are_those_that_nvidia_trains_these_models_in():
@@ -60,7 +63,7 @@ def test_the_shapes_are_those_that_nvidia_trains_these_models_in():
 
 @pytest.mark.parametrize("name", sorted(CONFIGS))
 def test_sequences_can_be_divided_among_the_gpus(name):
-    """Megatron packs them to multiples of twice the context size times the tensor size; of the latter without context."""
+    """Megatron packs them to multiples of the tensor size, and with a context size to twice the product of the two."""
     policy = CONFIGS[name]["policy"]
     tensor, context = (policy["megatron_cfg"][f"{each}_parallel_size"] for each in ("tensor_model", "context"))
     assert policy["make_sequence_length_divisible_by"] % (tensor * context * (2 if context > 1 else 1)) == 0

@@ -216,6 +216,14 @@ def test_nemo_rl_gets_its_configuration_and_gives_its_last_checkpoint(tmp_path, 
     assert written["policy"]["model_name"] == str(tmp_path / "out/base_hf")
     assert not nemo_rl.OURS & written.keys()
     assert (tmp_path / "out/iter_0000000/common.pt").read_text() == "10"
+    iteration, place = tmp_path / "base/iter_0000010", tmp_path / "out/base_hf"
+    assert nemo_rl.is_export_of(iteration, place)
+    assert not nemo_rl.is_export_of(tmp_path / "base/iter_0000009", place)
+    (place / nemo_rl.EXPORTED).unlink()
+    assert not nemo_rl.is_export_of(iteration, place), "half of one, as far as anybody knows"
+    nemo_rl.to_hf(nemo_rl_source, {"policy": {"model_name": "some/model"}}, iteration, place)
+    assert nemo_rl.is_export_of(iteration, place)
+    assert len((tmp_path / "calls").read_text().splitlines()) == 3
 
 
 def test_outside_its_image_nemo_rl_is_asked_for(tmp_path, nemo_rl_source):

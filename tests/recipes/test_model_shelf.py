@@ -121,7 +121,7 @@ def test_the_pipe_of_ultra_plans_on_a_cluster(nemotron):
 def test_a_default_config_plans_on_a_cluster(nemotron, stage):
     asked = [name for name, value in config_of(stage.path)["run"].items() if value == {"path": "???"}]
     more = [f"run.{name}.path=/lustre/{name}" for name in asked]
-    if find_recipe(stage.path, [RECIPES]).spec.image is None:
+    if find_recipe(stage.path, [RECIPES]).spec.image is None or "OMNI3_" in str(config_of(stage.path)["run"]["env"]):
         more.append("run.env.container_image=example.com/image:1")
     words = [*stage.path.split("/"), "--run", "my-cluster", f"run.env.nodes={stage.nodes}", *more]
     plan = nemotron(*words, f"run.env.gpus_per_node={stage.gpus}", "--dry-run", "--json").json["plan"]
@@ -170,9 +170,24 @@ def test_a_stage_of_omni_asks_for_the_image_that_is_built():
     for stage in ("sft", "rl"):
         build = f"nemotron omni3 build {stage}"
         image = config_of(f"omni3/{stage}")["run"]["env"]["container_image"]
-        assert image.startswith(f"${{oc.env:OMNI3_{stage.upper()}_IMAGE,nvcr.io/nvidia/nemo")
+        assert image.startswith(f"${{oc.env:OMNI3_{stage.upper()}_IMAGE")
         for file in ("README.md", "config/default.yaml"):
             assert build in (RECIPES / "omni3" / stage / file).read_text(encoding="utf-8")
+
+
+def test_the_default_builds_are_of_what_the_stages_run():
+    """Without any `build_args`: the base has the fine-tuning's recipe, the commit has the configuration of the other."""
+    arguments = {
+        stage: dict(re.findall(r"^ARG (\w+)=(.*)$", (RECIPES / f"omni3/build/{stage}/Dockerfile").read_text(), re.M))
+        | {name: value for name, value in config_of(f"omni3/build/{stage}")["build_args"].items() if value is not None}
+        for stage in ("sft", "rl")
+    }
+    image = config_of("omni3/sft")["run"]["env"]["container_image"]
+    assert arguments["sft"]["BASE"] == ULTRA == image.partition(",")[2].rstrip("}"), "Megatron-Bridge 0.6, as ultra3's"
+    assert BRIDGE["omni3"][0] == BRIDGE["ultra3"][0]
+    assert arguments["rl"]["NEMO_RL_REF"] == OMNI_RL[config_of("omni3/rl")["config_path"]]
+    for name, value in [item for stage in arguments.values() for item in stage.items() if item[0].endswith("_REF")]:
+        assert re.fullmatch(r"([0-9a-f]{40})?", value), f"{name} is a whole commit, or the base's own"
 
 
 def test_what_rl_names_of_nemo_rl_was_read_in_its_source():
@@ -195,7 +210,7 @@ def test_its_script_runs_the_one_that_it_uses(stage, monkeypatch):
 
 
 def test_nothing_is_of_one_person_or_of_one_company():
-    for folder in ("super3", "ultra3", "omni3/sft", "omni3/rl"):
+    for folder in ("nano3", "nemo_rl", "super3", "ultra3", "omni3"):
         for file in (RECIPES / folder).rglob("*"):
             text = file.read_text(encoding="utf-8") if file.is_file() and file.suffix != ".pyc" else ""
             assert not re.search(r"nvidian|/home/|/lustre|gitlab|\.rc\d", text), file

@@ -118,13 +118,14 @@ def test_the_pipe_of_ultra_plans_on_a_cluster(nemotron):
 
 
 @pytest.mark.parametrize("stage", SHELF, ids=lambda stage: stage.path)
-def test_a_default_config_plans_on_a_cluster(nemotron, stage):
+def test_a_default_config_plans_on_a_cluster_in_its_own_shape(nemotron, stage):
+    """The profile says where, and nothing of nodes and GPUs."""
     asked = [name for name, value in config_of(stage.path)["run"].items() if value == {"path": "???"}]
     more = [f"run.{name}.path=/lustre/{name}" for name in asked]
     if find_recipe(stage.path, [RECIPES]).spec.image is None or "OMNI3_" in str(config_of(stage.path)["run"]["env"]):
         more.append("run.env.container_image=example.com/image:1")
-    words = [*stage.path.split("/"), "--run", "my-cluster", f"run.env.nodes={stage.nodes}", *more]
-    plan = nemotron(*words, f"run.env.gpus_per_node={stage.gpus}", "--dry-run", "--json").json["plan"]
+    words = [*stage.path.split("/"), "--run", "base-slurm", *more]
+    plan = nemotron(*words, "--dry-run", "--json").json["plan"]
     assert (plan["resources"]["nodes"], plan["resources"]["gpus_per_node"]) == (stage.nodes, stage.gpus)
 
 

@@ -1,4 +1,4 @@
-"""The families beside those of NVIDIA-NeMo/Nemotron: what differs is what the table of each family's page says, no more."""
+"""The families beside those of NVIDIA-NeMo/Nemotron: what differs is what the table of each page says, no more."""
 
 from __future__ import annotations
 
@@ -72,11 +72,13 @@ ROW = re.compile(rf"^\| (`[^|]+) \| ({'|'.join((*WHAT, STAGE))}) \| ([^|]*) \| (
 
 def ours(family: str) -> dict[str, tuple[str, str, str]]:
     """The stages that prepare data or train; evaluations, pipes, builds and reports have no header in Nemotron."""
-    return {
-        recipe.path.partition("/")[2]: (recipe.spec.launch, f"{recipe.spec.nodes} × {recipe.spec.gpus_per_node}", image(recipe))
-        for recipe in find_recipes([RECIPES])
-        if recipe.family == family and recipe.spec.kind in ("data", "train")
-    }  # fmt: skip
+    found = {}
+    for recipe in find_recipes([RECIPES]):
+        if recipe.family == family and recipe.spec.kind in ("data", "train"):
+            spec = recipe.spec
+            shape = f"{spec.nodes} × {spec.gpus_per_node}"
+            found[recipe.path.partition("/")[2]] = (spec.launch, shape, image(recipe))
+    return found
 
 
 def image(recipe: Recipe) -> str:

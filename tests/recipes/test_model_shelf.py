@@ -177,7 +177,7 @@ def test_a_stage_of_omni_asks_for_the_image_that_is_built():
 
 
 def test_the_default_builds_are_of_what_the_stages_run():
-    """Without any `build_args`: the base has the fine-tuning's recipe, the commit has the configuration of the other."""
+    """Without any `build_args`: the base has the recipe of the one, the commit has the configuration of the other."""
     arguments = {
         stage: dict(re.findall(r"^ARG (\w+)=(.*)$", (RECIPES / f"omni3/build/{stage}/Dockerfile").read_text(), re.M))
         | {name: value for name, value in config_of(f"omni3/build/{stage}")["build_args"].items() if value is not None}

@@ -168,6 +168,11 @@ class TestPlacement:
         cfg["context_parallel_size"] = 2
         assert "takes 16 GPUs" in next(iter(misplaced(placement_of(config), 1, 8))).what
 
+    def test_without_gpus_no_reward_model_is_to_blame(self):
+        config = {"cluster": {"num_nodes": 1, "gpus_per_node": 0}, "policy": {}}
+        (found,) = misplaced(placement_of(config), 1, 0)
+        assert (found.what, found.key) == ("1 x 0 GPUs are none to train on", "cluster.gpus_per_node")
+
     def test_no_other_config_has_a_placement(self):
         assert placement_of({"cluster": {"name": "x"}, "policy": {}}) is None
         assert placement_of({"model": {"policy": {}}, "cluster": 3}) is None

@@ -19,6 +19,7 @@ import pytest
 import yaml
 from support import REPOSITORY
 
+from nemo_runspec.artifacts.types import Types
 from nemo_runspec.catalog import find_recipe, find_recipes
 from nemo_runspec.packaging.bundle import make_bundle
 
@@ -30,7 +31,7 @@ sys.path.insert(0, str(RECIPES / "steps" / "_shared"))
 sys.path.insert(0, str(REPOSITORY / "tests" / "steps"))
 
 import published  # noqa: E402
-from nemo_steps import bridge_data  # noqa: E402
+from nemo_steps import bridge, bridge_data  # noqa: E402
 
 COLUMNS = 'REQUIRED_COLUMNS = {"input_ids", "seq_start_id", "loss_mask"}'
 OURS = {"recipe", "output_dir", "data_dir", "data", "base", "run"}
@@ -117,14 +118,38 @@ def test_the_pipe_of_ultra_plans_on_a_cluster(nemotron):
 
 
 @pytest.mark.parametrize("stage", SHELF, ids=lambda stage: stage.path)
-def test_a_default_config_plans_on_a_cluster(nemotron, stage):
+def test_a_default_config_plans_on_a_cluster_in_its_own_shape(nemotron, stage):
+    """The profile says where, and nothing of nodes and GPUs."""
     asked = [name for name, value in config_of(stage.path)["run"].items() if value == {"path": "???"}]
     more = [f"run.{name}.path=/lustre/{name}" for name in asked]
-    if find_recipe(stage.path, [RECIPES]).spec.image is None:
+    if find_recipe(stage.path, [RECIPES]).spec.image is None or "OMNI3_" in str(config_of(stage.path)["run"]["env"]):
         more.append("run.env.container_image=example.com/image:1")
-    words = [*stage.path.split("/"), "--run", "my-cluster", f"run.env.nodes={stage.nodes}", *more]
-    plan = nemotron(*words, f"run.env.gpus_per_node={stage.gpus}", "--dry-run", "--json").json["plan"]
+    words = [*stage.path.split("/"), "--run", "base-slurm", *more]
+    plan = nemotron(*words, "--dry-run", "--json").json["plan"]
     assert (plan["resources"]["nodes"], plan["resources"]["gpus_per_node"]) == (stage.nodes, stage.gpus)
+
+
+@pytest.mark.parametrize("family", ["super3", "ultra3"])
+def test_fine_tuning_begins_with_what_pretraining_leaves(family):
+    """The checkpoint of `pretrain` lies where the type says: in the folder itself, which `sft` gives as `base`."""
+    types, pretrain, sft = Types.load([RECIPES]), config_of(f"{family}/pretrain"), config_of(f"{family}/sft")
+    (made,) = find_recipe(f"{family}/pretrain", [RECIPES]).spec.produces
+    wanted = next(each for each in find_recipe(f"{family}/sft", [RECIPES]).spec.consumes if each.name == "base")
+    assert types.accepts(wanted.type, made.type)
+    assert sft["run"]["base"]["artifact"] == pretrain["run"]["model"]["artifact"]
+    assert (pretrain["checkpoint"]["save"], sft["base"]) == ("${run.output_dir}", "${run.base.path}")
+
+
+@pytest.mark.parametrize("recipe", find_recipes([RECIPES]), ids=lambda recipe: recipe.path)
+def test_every_input_takes_what_the_recipe_that_it_names_makes(recipe):
+    types = Types.load([RECIPES])
+    for name in recipe.configs() if recipe.spec.kind != "pipe" else ():
+        run = yaml.safe_load((recipe.config_dir / f"{name}.yaml").read_text(encoding="utf-8")).get("run") or {}
+        for each in recipe.spec.consumes:
+            maker = (run.get(each.name) or {}).get("recipe") or each.recipe
+            if maker and maker != "null":
+                made = find_recipe(maker, [RECIPES]).spec.produces
+                assert any(types.accepts(each.type, output.type) for output in made), (name, each.name, maker)
 
 
 @pytest.mark.parametrize("stage", SHELF, ids=lambda stage: stage.path)
@@ -146,13 +171,28 @@ def test_a_stage_of_omni_asks_for_the_image_that_is_built():
     for stage in ("sft", "rl"):
         build = f"nemotron omni3 build {stage}"
         image = config_of(f"omni3/{stage}")["run"]["env"]["container_image"]
-        assert image.startswith(f"${{oc.env:OMNI3_{stage.upper()}_IMAGE,nvcr.io/nvidia/nemo")
+        assert image.startswith(f"${{oc.env:OMNI3_{stage.upper()}_IMAGE")
         for file in ("README.md", "config/default.yaml"):
             assert build in (RECIPES / "omni3" / stage / file).read_text(encoding="utf-8")
 
 
+def test_the_default_builds_are_of_what_the_stages_run():
+    """Without any `build_args`: the base has the recipe of the one, the commit has the configuration of the other."""
+    arguments = {
+        stage: dict(re.findall(r"^ARG (\w+)=(.*)$", (RECIPES / f"omni3/build/{stage}/Dockerfile").read_text(), re.M))
+        | {name: value for name, value in config_of(f"omni3/build/{stage}")["build_args"].items() if value is not None}
+        for stage in ("sft", "rl")
+    }
+    image = config_of("omni3/sft")["run"]["env"]["container_image"]
+    assert arguments["sft"]["BASE"] == ULTRA == image.partition(",")[2].rstrip("}"), "Megatron-Bridge 0.6, as ultra3's"
+    assert BRIDGE["omni3"][0] == BRIDGE["ultra3"][0]
+    assert arguments["rl"]["NEMO_RL_REF"] == OMNI_RL[config_of("omni3/rl")["config_path"]]
+    for name, value in [item for stage in arguments.values() for item in stage.items() if item[0].endswith("_REF")]:
+        assert re.fullmatch(r"([0-9a-f]{40})?", value), f"{name} is a whole commit, or the base's own"
+
+
 def test_what_rl_names_of_nemo_rl_was_read_in_its_source():
-    known = set(published.committed()["nemo_rl"]["read"]["examples/configs/grpo_math_1B.yaml"]["names"])
+    known = {name for file in published.committed()["nemo_rl"]["read"].values() for name in file["names"]}
     config = {key: value for key, value in config_of("super3/rl").items() if key not in {*OURS, "source"}}
     assert set(published._leaves(config)) <= known
     omni = config_of("omni3/rl")
@@ -171,7 +211,7 @@ def test_its_script_runs_the_one_that_it_uses(stage, monkeypatch):
 
 
 def test_nothing_is_of_one_person_or_of_one_company():
-    for folder in ("super3", "ultra3", "omni3/sft", "omni3/rl"):
+    for folder in ("nano3", "nemo_rl", "super3", "ultra3", "omni3"):
         for file in (RECIPES / folder).rglob("*"):
             text = file.read_text(encoding="utf-8") if file.is_file() and file.suffix != ".pyc" else ""
             assert not re.search(r"nvidian|/home/|/lustre|gitlab|\.rc\d", text), file
@@ -215,6 +255,9 @@ def test_every_target_and_key_is_in_the_published_wheel(wheels, path):
         assert dataset
         known["dataset"] = dataset
     assert list(_unknown(sources, container, sections, "", known)) == []
+    # From 0.6 on the container has a length of its own, by which it sets Megatron's when it is finalized.
+    lengths = sources.fields(known.get("dataset") or sources.first_class(*sources.fields(container)["dataset"]))
+    assert not ("seq_length" in lengths and "sequence_length" in sections.get("dataset", {}))
     wrong = {**sections, "train": {**sections["train"], "train_itres": 1}, "model": {**sections["model"], "tp": 1}}
     assert list(_unknown(sources, container, wrong, "", known)) == ["model.tp", "train.train_itres"]
 
@@ -242,6 +285,14 @@ def test_what_the_scripts_import_is_in_the_published_wheel(wheels, family, glue)
     ]
     assert names
     assert [name for name in names if wheels(family).find(name) is None] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "takes_hf"), [("super3", False), ("ultra3", True)])
+def test_what_tells_a_checkpoint_is_in_the_published_wheel(wheels, megatron, family, takes_hf):
+    for sources, hf in ((wheels(family), takes_hf), (Sources(megatron), False)):
+        assert sources.find(f"{bridge.CHECKPOINTS}.checkpoint_exists")
+        assert bool(sources.find(f"{bridge.CHECKPOINTS}.is_hf_checkpoint_dir")) == hf
 
 
 @pytest.mark.slow

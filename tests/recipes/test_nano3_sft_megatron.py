@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 import types
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -47,8 +48,9 @@ def test_every_name_that_the_glue_uses_is_in_the_wheel(sources):
             assert definition and {word.arg for word in call.keywords} <= sources.fields(definition).keys()
 
 
-def test_data_that_is_not_there_is_told_before_anything_is_imported_from_it(monkeypatch, tmp_path):
-    made = SimpleNamespace(model=SimpleNamespace(seq_length=0))
+def test_weights_and_data_that_are_not_there_are_told_before_anything_is_imported_from_it(monkeypatch, tmp_path):
+    own = SimpleNamespace(pretrained_checkpoint=f"{tmp_path}/base", load=f"{tmp_path}/own")
+    made = SimpleNamespace(model=SimpleNamespace(seq_length=0), checkpoint=own)
     modules: dict[str, dict[str, object]] = {
         "megatron": {},
         "megatron.bridge": {},
@@ -57,6 +59,8 @@ def test_data_that_is_not_there_is_told_before_anything_is_imported_from_it(monk
         "megatron.bridge.data.datasets": {},
         "megatron.bridge.data.datasets.packed_sequence": {"PackedSequenceSpecs": dict},
         "megatron.bridge.training": {},
+        "megatron.bridge.training.utils": {},
+        "megatron.bridge.training.utils.checkpoint_utils": {"checkpoint_exists": lambda folder: Path(folder).is_dir()},
         "megatron.bridge.training.config": {"FinetuningDatasetConfig": dict},
     }
     for name, content in modules.items():
@@ -64,7 +68,12 @@ def test_data_that_is_not_there_is_told_before_anything_is_imported_from_it(monk
         module.__dict__.update(content)
         monkeypatch.setitem(sys.modules, name, module)
     config = {"recipe": {"_target_": "megatron.bridge.recipe.config"}, "output_dir": str(tmp_path), "data_dir": "/gone"}
-    with pytest.raises(SettingsError, match=r"there is no /gone/train\.parquet"):
+    with pytest.raises(SettingsError, match=r"base holds no checkpoint of Megatron's.*random weights"):
         bridge.finetune(config)
+    for begun in ("own", "base"):  # a job that is started again goes on from its own, whatever has become of the base
+        (tmp_path / begun).mkdir()
+        with pytest.raises(SettingsError, match=r"there is no /gone/train\.parquet"):
+            bridge.finetune(config)
+        (tmp_path / begun).rmdir()
     assert not (tmp_path / "dataset").exists()
     assert bridge_packed.SPLITS == {"train": "training", "valid": "validation"}

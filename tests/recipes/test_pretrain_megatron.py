@@ -21,7 +21,7 @@ import pytest
 from nano3 import bridge
 from nano3.settings import SettingsError
 
-from .conftest import SHARED, TRAIN, header, recipe_config
+from .conftest import MEGATRON, SFT, SHARED, TRAIN, _environment, _uv, header, recipe_config
 
 IMAGE = "nvcr.io/nvidia/nemo:25.11.nemotron_3_nano"
 CONTAINER = "megatron.bridge.training.config.ConfigContainer"
@@ -213,7 +213,7 @@ def test_the_callback_uses_events_and_fields_that_exist(sources):
     context = sources.find("megatron.bridge.training.callbacks.CallbackContext")
     assert callback and context
     methods = {node.name for node in ast.walk(callback.node) if isinstance(node, ast.FunctionDef)}
-    assert {"on_train_step_end", "on_eval_end"} <= methods
+    assert {"on_train_step_end", "on_eval_start", "on_eval_end"} <= methods
     assert {"state", "loss_dict", "total_loss_dict"} <= sources.fields(context).keys()
 
 
@@ -229,12 +229,23 @@ def stand_in(monkeypatch):
         comm_overlap=None,
     )
 
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(bridge.time, "monotonic", lambda: clock.now)
+
     def pretrain(config: Any, forward_step_func: object, callbacks: list[Any]) -> None:
         assert forward_step_func == "the forward step"
         for step in (0, 1):
+            if step:  # a validation before it
+                context = SimpleNamespace(state=SimpleNamespace(train_state=SimpleNamespace(step=step), cfg=config))
+                context.total_loss_dict = {}
+                callbacks[0].on_eval_start(context)
+                clock.now += 90
+                callbacks[0].on_eval_end(context)
+            clock.now += 10
             state = SimpleNamespace(train_state=SimpleNamespace(step=step), cfg=config)
             callbacks[0].on_train_step_end(SimpleNamespace(state=state, loss_dict={"lm loss": 3.5 - step}))
         state = SimpleNamespace(train_state=SimpleNamespace(step=2), cfg=config)
+        callbacks[0].on_eval_start(SimpleNamespace(state=state))
         callbacks[0].on_eval_end(SimpleNamespace(state=state, total_loss_dict={"lm loss": 2.25}))
 
     package = "megatron.bridge.training"
@@ -273,7 +284,8 @@ def test_the_glue_sets_values_and_the_blend_and_logs(stand_in, tmp_path, monkeyp
     assert stand_in.dataset.split is None
     assert stand_in.dataset.blend_per_split == [([str(tmp_path / "text_train")], [2.0]), None, None]
     training, validation = (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()
-    assert '"step": 2, "total_steps": 9, "loss": 2.5, "tokens_per_second"' in training
+    # 64 sequences of 4 tokens in the 10 seconds of the step, without the 90 of the validation before it.
+    assert '"step": 2, "total_steps": 9, "loss": 2.5, "tokens_per_second": 25.6' in training
     assert '"step": 2, "val_loss": 2.25' in validation
 
 
@@ -290,3 +302,62 @@ def test_the_glue_sets_values_and_the_blend_and_logs(stand_in, tmp_path, monkeyp
 def test_the_glue_refuses_what_would_have_no_effect(stand_in, tmp_path, sections, words):
     with pytest.raises(SettingsError, match=words.replace("?", r"\?")):
         bridge.train(stand_in_config(tmp_path) | sections)
+
+
+def test_a_megatron_bridge_without_callbacks_trains_and_says_so(stand_in, tmp_path, monkeypatch, capsys):
+    def pretrain(config: Any, forward_step_func: object) -> None:
+        print("trained")
+
+    monkeypatch.setitem(sys.modules, "megatron.bridge.training.callbacks", None)
+    monkeypatch.setattr(sys.modules["megatron.bridge.training.pretrain"], "pretrain", pretrain, raising=False)
+    for rank, said in (("0", True), ("1", False)):
+        monkeypatch.setenv("RANK", rank)
+        assert bridge.train(stand_in_config(tmp_path)) == 0
+        out = capsys.readouterr().out
+        assert ("has no callbacks" in out) == said
+        assert out.endswith("trained\n")
+    assert not (tmp_path / "out" / "metrics.jsonl").exists()
+
+
+def test_a_recipe_is_called_as_the_version_at_hand_calls_it(monkeypatch, capsys):
+    """0.3.0 has one function for both kinds of fine-tuning, told apart by its arguments."""
+    target = f"{TARGET.rpartition('.')[0]}.nemotron_3_nano_sft_config"
+    earlier, arguments = bridge.EARLIER[target]
+    names = earlier.split(".")
+    for length in range(1, len(names)):
+        monkeypatch.setitem(sys.modules, ".".join(names[:length]), types.ModuleType(".".join(names[:length])))
+    module = sys.modules[earlier.rpartition(".")[0]]
+    made: list[dict[str, object]] = []
+    config = {"recipe": {"_target_": target}, "output_dir": "", "data_dir": ""}
+    with pytest.raises(SettingsError, match="nemotron_3_nano_sft_config' cannot be imported here"):
+        bridge.make_container(config)
+    module.nemotron_3_nano_finetune_config = lambda **given: made.append(given)  # type: ignore[attr-defined]
+    bridge.make_container(config)
+    assert made == [arguments] == [{"packed_sequence": True, "peft": None}]
+    assert "it is " + earlier in capsys.readouterr().out
+    module.nemotron_3_nano_sft_config = lambda: made.append({})  # type: ignore[attr-defined]
+    bridge.make_container(config)
+    assert made[1:] == [{}] and capsys.readouterr().out == ""
+
+
+@pytest.fixture(scope="module")
+def earlier() -> Sources:
+    """The version before: what its image has is of that time."""
+    wanted = ["megatron-bridge==0.3.0", MEGATRON[1]]
+    return Sources(
+        _environment(
+            "megatron", wanted, lambda at, names: _uv("pip", "install", "--no-deps", "--target", str(at), *names)
+        )
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", [TRAIN, SFT], ids=["pretrain", "sft"])
+def test_the_version_before_has_every_key_and_the_recipe_by_its_earlier_name(earlier, script):
+    config = recipe_config(script, "default", output_dir="/out", data__path="/data", base__path="/base")
+    target = config["recipe"][bridge.TARGET]
+    name, arguments = bridge.EARLIER.get(target, (target, {}))
+    config["recipe"] = {bridge.TARGET: name}
+    assert unknown_keys(earlier, config) == []
+    taken = earlier.find(f"{name.rpartition('.')[0]}.Nemotron3NanoFinetuneKwargs")
+    assert taken and arguments.keys() <= earlier.fields(taken).keys()

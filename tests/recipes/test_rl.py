@@ -126,6 +126,25 @@ def test_nemo_rls_program_gets_our_values_laid_over_its_own(tmp_path):
     assert written["grpo"] == config["nemo_rl"]["grpo"]
 
 
+def test_an_export_that_is_half_or_of_another_checkpoint_is_made_again(tmp_path):
+    base = tmp_path / "base"
+    (base / "iter_0000002").mkdir(parents=True)
+    config = {**full_size(tmp_path), "base": str(base)}
+    (tmp_path / "killed").touch()
+    done, ran = started(tmp_path, config)
+    assert (done.returncode, len(ran)) == (2, 1)
+    assert "NeMo-RL's converter ended with 9" in done.stderr
+    (tmp_path / "killed").unlink()
+    for steps in (2, 1):  # converted and trained; then trained alone
+        done, ran = started(tmp_path, config)
+        assert (done.returncode, len(ran)) == (7, steps)
+    (base / "iter_0000010").mkdir()
+    done, ran = started(tmp_path, config)
+    assert len(ran) == 2
+    assert ran[0][ran[0].index("--megatron-ckpt-path") + 1].endswith("iter_0000010")
+    assert not list((tmp_path / "o").glob(".partial-*"))
+
+
 def test_what_is_not_there_is_named_before_anything_runs(tmp_path):
     for change, said in (
         ({"source": str(tmp_path / "none")}, "NeMo-RL's container"),
@@ -143,7 +162,12 @@ def started(tmp_path: Path, config: dict[str, Any]) -> tuple[subprocess.Complete
     told = tmp_path / "told"
     told.write_text("")
     uv = tmp_path / "bin" / "uv"
-    uv.write_text(f'#!/bin/sh\nprintf "%s\\t" "$@" >> {told}\necho >> {told}\n[ "$2" = --extra ] || exit 7\n')
+    # A converter that is killed leaves a checkpoint in which weights are missing.
+    uv.write_text(
+        f'#!/bin/sh\nprintf "%s\\t" "$@" >> {told}\necho >> {told}\n[ "$2" = --extra ] || exit 7\n'
+        f'for place; do :; done; mkdir -p "$place"; echo {{}} > "$place/config.json"\n'
+        f"[ ! -e {tmp_path}/killed ] || exit 9\n"
+    )
     uv.chmod(0o755)
     (tmp_path / "train.yaml").write_text(yaml.safe_dump(config))
     words = [sys.executable, str(RL), "--config", str(tmp_path / "train.yaml")]

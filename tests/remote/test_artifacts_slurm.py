@@ -58,6 +58,12 @@ def test_a_clusters_versions_from_here(cluster):
     assert shown["inputs"]["data"] == first["path"]
     for word, says in (("words:9", "has no version 'v9'"), ("wrds:1", "did you mean 'words'")):
         cluster.nemotron("mine", "read", "--run", "there", f"run.data={word}").refuses(says)
+    cluster.project.write("recipes/mine/other/other.py", READER.replace('type = "text"', 'type = "model"'))
+    cluster.project.write(
+        "recipes/mine/other/config/default.yaml", "run: {data: {artifact: words}}\ndata: ${art:data}\n"
+    )
+    other = cluster.nemotron("mine", "other", "--run", "there")
+    other.refuses("takes model, and words:v2 is text", "config/default.yaml:1")
     out = cluster.nemotron("artifacts", "pull", "words:gold", "here", "-r", "there").succeeds().out
     assert (cluster.project.folder / "here" / "words").read_text() == f"made by {first['producer']['job']}", out
     cluster.nemotron("artifacts", "rm", "words:2", "--data", "-y", "-r", "there").succeeds()

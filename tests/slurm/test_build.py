@@ -276,7 +276,7 @@ def test_a_build_really_runs(project, nemotron_process: Callable[..., Outcome], 
     assert f"image: {images}/omni3-sft.sqsh (" in outcome.out, "the path is the cluster's"
     assert f'use it: container_image = "{images}/omni3-sft.sqsh"' in outcome.out
     [made] = json.loads((images / "omni3-sft.sqsh").read_bytes().removeprefix(b"hsqs"))
-    assert made["base"] == "nvcr.io/nvidia/nemo:25.11.nemotron_3_nano"
+    assert made["base"] == "nvcr.io/nvidia/nemo:26.08"
     assert made["arguments"]["LIBROSA"] == value
     assert made["logins"] == ["ghcr.io", "nvcr.io"], "and no other"
     with tarfile.open(images / "omni3-sft.oci.tar") as tar:

@@ -21,6 +21,9 @@ import yaml
 
 STEPS = Path(__file__).resolve().parents[2] / "recipes" / "steps"
 LIST = Path(__file__).with_name("published.json")
+DEFAULT = "config/default.yaml"
+GLUE = (STEPS / "_shared/nemo_steps/nemo_rl.py", STEPS.parent / "nano3/_shared/nano3/nemo_rl.py")
+"""What calls NeMo-RL's programs."""
 
 PACKAGES = {
     "data_designer": ("data-designer", "data-designer-config"),
@@ -95,15 +98,34 @@ def used() -> set[Name]:
     return {name for name in code | targets | keys if name.module in PACKAGES}
 
 
+def nemo_rl_configs() -> dict[str, dict[str, Any]]:
+    """Recipe → NeMo-RL's own sections of its `default`, and `recipe`, the file that they are laid over."""
+    steps = {f"steps/{file.parent.parent.relative_to(STEPS)}": file for file in STEPS.glob(f"rl/nemo_rl/*/{DEFAULT}")}
+    read = {name: _yaml(file) for name, file in {**steps, "super3/rl": STEPS.parent / "super3/rl" / DEFAULT}.items()}
+    nano3 = _yaml(STEPS.parent / "nano3/rl" / DEFAULT)
+    return {**read, "nano3/rl": {"recipe": nano3["recipe"], **nano3["nemo_rl"]}}
+
+
 def nemo_rl_used() -> set[str]:
-    """Every program, file, option and key of NeMo-RL's source that the steps use."""
+    """Every program, file, option and key of NeMo-RL's source that the steps, nano3 and super3 use."""
     ours = {"run", "defaults", "output_dir", "base", "recipe", "reward", "source"}
-    configs = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in STEPS.glob("rl/nemo_rl/*/config/*.yaml")]
+    configs = [_yaml(file) for file in STEPS.glob("rl/nemo_rl/*/config/*.yaml")] + [*nemo_rl_configs().values()]
     keys = {key for config in configs for key in _leaves({k: v for k, v in config.items() if k not in ours})}
-    code = [STEPS / "_shared/nemo_steps/nemo_rl.py", *STEPS.glob("rl/nemo_rl/*/step.py")]
+    code = [*GLUE, *STEPS.glob("rl/nemo_rl/*/step.py")]
     words = {word for file in code for word in _texts(ast.parse(file.read_text(encoding="utf-8")))}
     told = {word for word in words if word.startswith(("examples/", "--")) and word != "--extra" and " " not in word}
     return keys | told | {config["recipe"] for config in configs if "recipe" in config}
+
+
+def nemo_rl_data(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The data sets that NeMo-RL makes of a configuration: laid over those of its file, what is missing from `default`.
+
+    The rules are its own: `load_config` merges tables, and `update_single_dataset_config` fills only what is not there.
+    """
+    below = committed()["nemo_rl"]["read"][config["recipe"]]["data"]
+    data = _laid_over(below, config["data"])
+    default = data.get("default") or {}
+    return {name: {**default, **data[name]} for name in ("train", "validation") if data[name]}
 
 
 class Wheel:
@@ -249,6 +271,16 @@ def _targets(value: object) -> Iterator[str]:
             str(each) for key, each in value.items() if key == "_target_" or (key == "collate_fn" and "." in each)
         )
         yield from (found for each in value.values() for found in _targets(each))
+
+
+def _laid_over(below: Any, above: Any) -> Any:
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    return {**below, **{key: _laid_over(below.get(key), value) for key, value in above.items()}}
+
+
+def _yaml(file: Path) -> Any:
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 def _leaves(value: Mapping[str, Any], where: str = "") -> Iterator[str]:

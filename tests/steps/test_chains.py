@@ -123,7 +123,7 @@ def test_the_launcher_writes_what_it_would_run_and_that_is_no_result(nemotron_pr
     words = ("steps", "run", "eval/model_eval", "-c", config, "dry_run=true", *overrides)
     outcome = nemotron_process(*words, timeout=900, TINY_KEY="none")
     assert outcome.code == 65, outcome.out + outcome.err
-    assert "holds no scores" in outcome.out + outcome.err
+    assert "no result: " in outcome.out + outcome.err
     scripts = list(project.state.glob("run/artifacts/model-eval-results/*/launcher/**/run.sh"))
     assert {script.parent.name.rpartition(".")[0] for script in scripts} == {
         f"lm-evaluation-harness.{task}" for task in ("ifeval", "mmlu_instruct", "gsm8k_cot_instruct")

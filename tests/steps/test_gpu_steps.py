@@ -81,6 +81,27 @@ def test_values_go_into_sections_and_unknown_keys_are_refused():
         bridge.override(made, "model", {"recompute": {"a": 1}}, "model")
 
 
+def test_a_base_without_a_checkpoint_is_refused_and_not_left_out(tmp_path, monkeypatch):
+    """Megatron-Bridge would train random weights; one of Hugging Face's is taken by a version that says so."""
+    from nemo_steps import bridge
+    from nemo_steps.config import ConfigError
+
+    checkpoints = SimpleNamespace(checkpoint_exists=lambda folder: (tmp_path / folder).is_dir())
+    recipe = SimpleNamespace(config=lambda: SimpleNamespace(checkpoint=SimpleNamespace(load="own")))
+    modules = {bridge.CHECKPOINTS: checkpoints, "recipe": recipe}
+    monkeypatch.setattr(bridge.importlib, "import_module", modules.__getitem__)
+    config = {"recipe": {"_target_": "recipe.config"}, "base": "base", "output_dir": "out"}
+    with pytest.raises(ConfigError, match=r"base base holds no checkpoint of Megatron's.*random weights"):
+        bridge.container_of(config)
+    for folder in ("base", "own"):
+        (tmp_path / folder).mkdir()
+        assert bridge.container_of(config).checkpoint.pretrained_checkpoint == "base"
+        (tmp_path / folder).rmdir()
+    checkpoints.is_hf_checkpoint_dir = lambda folder: folder == "base"
+    assert bridge.container_of(config).checkpoint.pretrained_checkpoint == "base"
+    assert not hasattr(bridge.container_of({**config, "base": None}).checkpoint, "pretrained_checkpoint")
+
+
 def test_tokens_are_given_as_a_blend_per_split(tmp_path):
     from nemo_steps import bridge_data
 
@@ -108,7 +129,8 @@ with packing.Writers(folder, 8) as writers:
 assert bridge_data.length_of(folder / "train.parquet") == 8
 bridge_data.write_numpy(folder, folder / "out", 8, ["train"])
 (row,) = np.load(folder / "out" / "training_8.npy", allow_pickle=True)
-print(row)
+assert (str(row["input_ids"].dtype), str(row["loss_mask"].dtype)) == ("int32", "int8"), "lists take eight times as much"
+print({name: list(map(int, values)) for name, values in row.items()} | {"seq_start_id": row["seq_start_id"]})
 """
 
 
@@ -194,6 +216,14 @@ def test_nemo_rl_gets_its_configuration_and_gives_its_last_checkpoint(tmp_path, 
     assert written["policy"]["model_name"] == str(tmp_path / "out/base_hf")
     assert not nemo_rl.OURS & written.keys()
     assert (tmp_path / "out/iter_0000000/common.pt").read_text() == "10"
+    iteration, place = tmp_path / "base/iter_0000010", tmp_path / "out/base_hf"
+    assert nemo_rl.is_export_of(iteration, place)
+    assert not nemo_rl.is_export_of(tmp_path / "base/iter_0000009", place)
+    (place / nemo_rl.EXPORTED).unlink()
+    assert not nemo_rl.is_export_of(iteration, place), "half of one, as far as anybody knows"
+    nemo_rl.to_hf(nemo_rl_source, {"policy": {"model_name": "some/model"}}, iteration, place)
+    assert nemo_rl.is_export_of(iteration, place)
+    assert len((tmp_path / "calls").read_text().splitlines()) == 3
 
 
 def test_outside_its_image_nemo_rl_is_asked_for(tmp_path, nemo_rl_source):

@@ -52,6 +52,10 @@ def test_a_configuration_is_changed_in_the_same_way(parent, key, value):
         assert vars(ours[0])[key] == value
 
 
+def test_a_recipe_has_one_earlier_name():
+    assert nano3.bridge.EARLIER.items() <= nemo_steps.bridge.EARLIER.items()
+
+
 def test_what_has_no_place_is_said_in_the_same_words():
     parent = SimpleNamespace(optimizer=SimpleNamespace(lr=1, beta=2), recompute=None)
     for key, value, words in (

@@ -28,7 +28,7 @@
 # default = "default"
 #
 # [tool.runspec.resources]
-# nodes = 1
+# nodes = 32
 # gpus_per_node = 8
 #
 # [[tool.runspec.consumes]]

@@ -24,8 +24,8 @@
 #
 # [[tool.runspec.produces]]
 # name = "model"
-# type = "model"
-# description = "Checkpoints and metrics.jsonl."
+# type = "checkpoint_megatron"
+# description = "Checkpoints: iter_<step>/ and what names the latest; metrics.jsonl."
 # ///
 """Runs the script of `nano3/pretrain` on this family's configuration."""
 

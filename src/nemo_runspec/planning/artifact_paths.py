@@ -12,6 +12,7 @@ from nemo_runspec.artifacts.wandb import BACKEND, is_asked
 from nemo_runspec.config.compose import Composition
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.artifacts import MAKE, SettledVersions, inputs_of, outputs_of, settled_root, with_checkers
+from nemo_runspec.planning.made_types import require_made_type
 from nemo_runspec.planning.references import reference_of
 from nemo_runspec.planning.run_section import AUTO
 from nemo_runspec.plans.model import Artifact
@@ -45,7 +46,7 @@ def place_artifacts(
         local: whether the job's paths are paths of this machine.
 
     Raises:
-        UserError: a `make` that does not exist.
+        UserError: a `make` that does not exist, or an input of a type that is not taken.
     """
     run: dict[str, Any] = {
         item.name: composition.resolved(f"run.{item.name}") for item in (*spec.consumes, *spec.produces)
@@ -66,6 +67,7 @@ def place_artifacts(
         _put_path(composition, artifact, run[artifact.name].get("path"))
     for artifact in consumes:
         _put_reference(composition, artifact)
+        _require_type(composition, artifact)
     if composition.select("run.output_dir") is None:
         first = next((a.path for a in produces if a.path), None)
         composition.put("run.output_dir", first or f"{run_dir}/outputs/{job}", AUTO)
@@ -100,6 +102,13 @@ def _require_make(composition: Composition, artifact: Artifact) -> None:
             f"run.{artifact.name}.make must be one of {', '.join(MAKE)}, not {artifact.make!r}",
             where=composition.place(f"run.{artifact.name}.make"),
         )
+
+
+def _require_type(composition: Composition, artifact: Artifact) -> None:
+    try:
+        require_made_type(artifact)
+    except UserError as error:
+        raise error.at(composition.place(f"run.{artifact.name}.artifact")) from None
 
 
 def _put_path(composition: Composition, artifact: Artifact, named: str | None) -> None:

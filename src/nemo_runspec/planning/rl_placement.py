@@ -89,6 +89,9 @@ def _left_for_training(placement: Placement) -> int | Misplaced:
     gpus = placement.gpus - reward[1] if alone else placement.gpus
     if nodes < 1 or gpus < 1:
         all_of_them = f"{placement.nodes} x {placement.gpus} GPUs"
+        if placement.reward is None:
+            key = f"{placement.prefix}cluster.{'gpus_per_node' if gpus < 1 else 'num_nodes'}"
+            return Misplaced(f"{all_of_them} are none to train on", key, "as many as the job has")
         return Misplaced(
             f"the reward model takes {reward[0]} x {reward[1]} GPUs, which leaves nothing of {all_of_them}",
             f"{placement.prefix}{_REWARD}.resources.{'gpus_per_node' if alone else 'num_nodes'}",

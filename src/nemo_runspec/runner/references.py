@@ -16,19 +16,26 @@ from nemo_runspec.remote.artifact_stores import readable_storage
 def with_versions_checked(plan: Plan) -> Plan:
     """The plan, once the versions that inputs name are held against the store, by one question.
 
-    Of a store in a bucket it then says whether they are there. One that is out of reach is the job's matter.
+    Of an input that names none, the type of what is the newest now is looked at, unless the job waits for others, which
+    may make a newer one. Of a store in a bucket the plan then says whether they are there. One that is out of reach is
+    the job's matter.
 
     Raises:
         UserError: there is no such version, or it is of a type that the input does not take; with its place.
     """
     in_bucket = str(plan.run["artifacts"]["root"]).startswith(BUCKETS)
     followed = newest_inputs(plan)
-    named = [a for a in plan.consumes if a.artifact and a.name in followed and (a.version or in_bucket)]
+    waits = bool(plan.run["env"].get("dependencies"))
+    settled = [a for a in plan.consumes if a.artifact and a.name in followed and (a.version or in_bucket)]
+    newest = [a for a in plan.consumes if a.artifact and a.name in followed and a not in settled and not waits]
+    named = [*settled, *newest]
     storage = readable_storage(plan) if named and (in_bucket or get_backend(plan.executor).remote) else None
     if storage is None:
         return plan
     registry = Registry(storage, sorted({str(a.artifact) for a in named}))
-    found = {a.name: _is_there(registry, plan, a) for a in named}
+    for artifact in newest:
+        _require_type(registry, plan, artifact)
+    found = {a.name: _is_there(registry, plan, a) for a in settled}
     if not in_bucket:
         return plan
     return replace(plan, consumes=tuple(replace(a, ready=found.get(a.name, a.ready)) for a in plan.consumes))
@@ -43,6 +50,19 @@ def _is_there(registry: Registry, plan: Plan, artifact: Artifact) -> bool:
     except UserError as error:
         raise error.at(_place(plan, artifact)) from None
     return True
+
+
+def _require_type(registry: Registry, plan: Plan, artifact: Artifact) -> None:
+    try:
+        newest = registry.newest(str(artifact.artifact))
+    except UserError:
+        return  # the store is out of reach
+    if newest is None:
+        return  # it is made first, or by another job
+    try:
+        require_type(artifact.name, artifact.type, newest.type, newest.reference)
+    except UserError as error:
+        raise error.at(_place(plan, artifact)) from None
 
 
 def _place(plan: Plan, artifact: Artifact) -> str | None:

@@ -7,6 +7,7 @@ Megatron is imported only inside the functions that need it: it lives in the con
 from __future__ import annotations
 
 import importlib
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
 OURS = {"recipe", "output_dir", "data_dir"}
 TARGET = "_target_"
 
+_NANO = "megatron.bridge.recipes.nemotronh.nemotron_3_nano"
+EARLIER: dict[str, tuple[str, dict[str, Any]]] = {
+    f"{_NANO}.nemotron_3_nano_sft_config": (
+        f"{_NANO}.nemotron_3_nano_finetune_config",
+        {"packed_sequence": True, "peft": None},
+    ),
+}
+"""A recipe of Megatron-Bridge 0.3.1 → what it was called before, as images may have it, and what that is called with.
+
+`recipes/steps/_shared` has the same for its recipes.
+"""
+
 
 def train(config: Mapping[str, Any]) -> int:
     """Train as the configuration says; called in every process that torchrun starts."""
@@ -36,10 +49,14 @@ def finetune(config: Mapping[str, Any]) -> int:
 
     Megatron-Bridge's `finetune()` is its `pretrain()` after one look at `checkpoint.pretrained_checkpoint`, without
     callbacks: here both are `pretrain()`.
+
+    Raises:
+        SettingsError: there is no checkpoint to begin with, or none of the data.
     """
     from nano3.bridge_packed import use_packed
 
     container = make_container(config)
+    require_weights(container)
     use_packed(container, Path(config["data_dir"]), Path(config["output_dir"]))
     return _run(container, config)
 
@@ -53,12 +70,26 @@ def make_container(config: Mapping[str, Any]) -> ConfigContainer:
     for key in sorted(OURS):
         if key not in config:
             raise SettingsError(f"missing key {key!r}")
-    arguments = dict(config["recipe"])
-    container: ConfigContainer = _import(arguments.pop(TARGET, ""))(**arguments)
+    container: ConfigContainer = _made(dict(config["recipe"]))
     for section, values in config.items():
         if section not in OURS:
             override(container, section, values, section)
     return container
+
+
+def require_weights(container: ConfigContainer) -> None:
+    """Raises `SettingsError` where training would begin with random weights.
+
+    A folder without a checkpoint of Megatron's is no mistake to Megatron-Bridge: it loads nothing, and says nothing.
+    """
+    from megatron.bridge.training.utils.checkpoint_utils import checkpoint_exists
+
+    base, own = container.checkpoint.pretrained_checkpoint, container.checkpoint.load
+    if not any(checkpoint_exists(folder) for folder in (base, own) if folder):
+        raise SettingsError(
+            f"checkpoint.pretrained_checkpoint {base} holds no checkpoint of Megatron's (latest_train_state.pt and"
+            " iter_<step>/): training would begin with random weights"
+        )
 
 
 def override(parent: object, key: str, value: object, where: str) -> None:
@@ -89,6 +120,7 @@ def metrics_callback(output_dir: Path) -> Callback:
         def __init__(self) -> None:
             self.log = MetricsLog(output_dir)
             self.measured_at, self.measured_from = time.monotonic(), -1
+            self.validating_since = 0.0
 
         def on_train_step_end(self, context: CallbackContext) -> None:
             """Write the training loss; `train_state.step` is raised only after this call."""
@@ -108,8 +140,13 @@ def metrics_callback(output_dir: Path) -> Callback:
             self.log.write(record)
             self.measured_at, self.measured_from = time.monotonic(), step
 
+        def on_eval_start(self, context: CallbackContext) -> None:
+            """Begin the time that no training step took."""
+            self.validating_since = time.monotonic()
+
         def on_eval_end(self, context: CallbackContext) -> None:
-            """Write the validation loss."""
+            """Write the validation loss; the time that it took is no time of training."""
+            self.measured_at += time.monotonic() - self.validating_since
             loss = _loss(context.total_loss_dict)
             if loss is not None and _is_writer(context.state.cfg):
                 self.log.write({"step": context.state.train_state.step, "val_loss": loss})
@@ -121,8 +158,41 @@ def _run(container: ConfigContainer, config: Mapping[str, Any]) -> int:
     from megatron.bridge.training.gpt_step import forward_step
     from megatron.bridge.training.pretrain import pretrain
 
-    pretrain(container, forward_step, callbacks=[metrics_callback(Path(config["output_dir"]))])
+    pretrain(container, forward_step, **_callbacks(Path(config["output_dir"])))
     return 0
+
+
+def _callbacks(output_dir: Path) -> dict[str, list[Callback]]:
+    """What `pretrain` is given; nothing, which is said, by a Megatron-Bridge that has no callbacks yet."""
+    try:
+        return {"callbacks": [metrics_callback(output_dir)]}
+    except ImportError:
+        _say("this Megatron-Bridge has no callbacks: the losses are in its own log, and not in metrics.jsonl")
+        return {}
+
+
+def _made(recipe: dict[str, Any]) -> Any:
+    """What the recipe makes; of one that is not there what it was called before, where that is."""
+    target = str(recipe.pop(TARGET, ""))
+    earlier, arguments = EARLIER.get(target, ("", {}))
+    if earlier and not _is_there(target) and _is_there(earlier):
+        _say(f"this Megatron-Bridge has no {target}: it is {earlier} here")
+        return _import(earlier)(**{**arguments, **recipe})
+    return _import(target)(**recipe)
+
+
+def _is_there(target: str) -> bool:
+    try:
+        _import(target)
+    except SettingsError:
+        return False
+    return True
+
+
+def _say(line: str) -> None:
+    """Print a line once, and not in every process."""
+    if os.environ.get("RANK", "0") == "0":
+        print(line, flush=True)
 
 
 def _import(target: str) -> Any:

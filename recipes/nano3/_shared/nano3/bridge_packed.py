@@ -8,10 +8,11 @@ Read against megatron-bridge 0.3.1 (`data/builders/finetuning_dataset.py`, `data
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from nano3.packed import packed_length
+from nano3.packed import COLUMNS, packed_length
 
 if TYPE_CHECKING:
     from megatron.bridge.training.config import ConfigContainer
@@ -57,14 +58,27 @@ def use_packed(container: ConfigContainer, folder: Path, output: Path) -> None:
 def write_numpy(folder: Path, place: Path, length: int) -> None:
     """Write `train.parquet` and, where there is one, `valid.parquet` as Megatron-Bridge's; what is there stays."""
     import numpy as np
-    import pyarrow.parquet as pq
 
     place.mkdir(parents=True, exist_ok=True)
     (place / f"{length}_metadata.jsonl").write_text("[]")  # read always, of use to CUDA graphs alone
     for split, name in SPLITS.items():
         source, file = folder / f"{split}.parquet", place / f"{name}_{length}.npy"
         if source.is_file() and not file.is_file():
-            rows = np.array(pq.read_table(source).to_pylist(), dtype=object)
+            rows = np.fromiter(_rows(source), dtype=object)
             with (partial := file.with_name(f".partial-{file.name}")).open("wb") as stream:
                 np.save(stream, rows, allow_pickle=True)
             partial.replace(file)
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    """The rows as Megatron-Bridge takes them. Arrays: a list of numbers would take eight times the memory."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    for batch in pq.ParquetFile(file).iter_batches(256, columns=[*COLUMNS]):
+        for ids, mask, starts in zip(*(batch.column(name) for name in COLUMNS), strict=True):
+            yield {
+                "input_ids": np.array(ids.values, dtype=np.int32),
+                "loss_mask": np.array(mask.values, dtype=np.int8),
+                "seq_start_id": starts.as_py(),  # a list, to which Megatron-Bridge adds the end
+            }

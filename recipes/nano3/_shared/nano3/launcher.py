@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,11 @@ from nano3.settings import SettingsError
 ENDED = {"success", "failed", "killed", "error", "not_found"}
 GROUPS = ("execution", "deployment")
 POLL_SECONDS = 10.0
+UNKNOWN_POLLS = 30
+"""So often in a row nothing may be known of any benchmark; then it is not waited for any longer."""
+
+NO_RESULT = 65
+"""The exit status of a run that has measured nothing, as it is that of a job whose output is not whole."""
 
 
 @dataclass(frozen=True)
@@ -33,23 +39,37 @@ class LauncherSettings:
 
 
 def evaluate(settings: LauncherSettings) -> int:
-    """Run the benchmarks and write `results.json`: 0, or 1 where one of them has not ended well."""
+    """Run the benchmarks and write `results.json`.
+
+    Returns:
+        0; 1 where one of them has not ended well, or has left no results; NO_RESULT for a run that was a dry one.
+    """
     file = write_config(settings)
     from nemo_evaluator_launcher.api import functional
     from nemo_evaluator_launcher.api.types import RunConfig
 
     invocation = functional.run_eval(RunConfig.from_hydra(config=str(file)), dry_run=settings.dry_run)
-    states = {} if settings.dry_run or not invocation else _wait(functional.get_status, invocation, settings)
+    if settings.dry_run:
+        print(f"no result: {settings.output_dir}/launcher has the scripts that would be run")
+        return NO_RESULT
+    states = _wait(functional.get_status, invocation, settings) if invocation else {}
     made = sorted((settings.output_dir / "launcher").rglob("results.yml"))
     results = {each.parent.parent.name: yaml.safe_load(each.read_text(encoding="utf-8")) for each in made}
     found = {"results": results, "states": states}
     write_text_atomic(settings.output_dir / "results.json", json.dumps(found, indent=2, default=str) + "\n")
-    wrong = {job: state for job, state in states.items() if state != "success"}
+    wrong = failure(states, len(made))
     if wrong:
-        print(
-            f"{len(wrong)} of {len(states)} benchmarks have not ended well: {wrong}; see {settings.output_dir}/launcher"
-        )
+        print(f"{wrong}; see {settings.output_dir}/launcher")
     return int(bool(wrong))
+
+
+def failure(states: Mapping[str, str], results: int) -> str:
+    """What is wrong with a run, by the states of its benchmarks and how many have left results; '' for nothing."""
+    if wrong := {job: state for job, state in states.items() if state != "success"}:
+        return f"{len(wrong)} of {len(states)} benchmarks have not ended well: {wrong}"
+    if not states:
+        return "nothing is known of any benchmark"
+    return f"{results} of {len(states)} benchmarks have left results" if results < len(states) else ""
 
 
 def write_config(settings: LauncherSettings) -> Path:
@@ -71,12 +91,13 @@ def write_config(settings: LauncherSettings) -> Path:
 
 
 def _wait(status: Any, invocation: str, settings: LauncherSettings) -> dict[str, str]:
-    """The state of every benchmark, when all have ended."""
-    log = MetricsLog(settings.output_dir)
+    """The state of every benchmark, when all have ended, or when for long nothing was known of any of them."""
+    log, unknown = MetricsLog(settings.output_dir), 0
     while True:
         states = {str(job["job_id"]): str(job["status"]) for job in status([invocation])}
         ended = sum(state in ENDED for state in states.values())
         log.write({"step": ended, "total_steps": len(states)})
-        if states and ended == len(states):
+        unknown = 0 if set(states.values()) - {"unknown"} else unknown + 1
+        if (states and ended == len(states)) or unknown >= UNKNOWN_POLLS:
             return states
         time.sleep(POLL_SECONDS)

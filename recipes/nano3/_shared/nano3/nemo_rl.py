@@ -7,6 +7,7 @@ names the file that it is laid over.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from nano3.settings import SettingsError
 
 PROGRAM = "examples/run_grpo.py"
 TO_HF = "examples/converters/convert_megatron_to_hf.py"
+EXPORTED = "exported_from"
+"""A file beside an exported checkpoint: which one it was. It is written last."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +62,38 @@ def train(settings: NemoRlSettings) -> int:
 
 def _hugging_face(settings: NemoRlSettings, base: Path) -> Path:
     """The model as a Hugging Face checkpoint, by which NeMo-RL begins; exported where it is one of Megatron's."""
-    for made in (base / "hf", settings.output_dir / "base_hf"):
-        if (made / "config.json").is_file():
-            return made
+    if (base / "hf" / "config.json").is_file():
+        return base / "hf"
     megatron = newest_iteration(base)
     if megatron is None:
         raise SettingsError(f"base {base} holds neither hf/ nor iter_<step> of a Megatron checkpoint")
-    place, policy = settings.output_dir / "base_hf", settings.nemo_rl["policy"]
+    place = settings.output_dir / "base_hf"
+    if not is_export_of(megatron, place):
+        _export(settings, megatron, place)
+    return place
+
+
+def is_export_of(megatron: Path, place: Path) -> bool:
+    """Whether a folder holds all of the export of this checkpoint, and not of another one."""
+    note = place / EXPORTED
+    return note.is_file() and note.read_text(encoding="utf-8") == str(megatron)
+
+
+def _export(settings: NemoRlSettings, megatron: Path, place: Path) -> None:
+    """Export a checkpoint into a folder that gets its name only when it is whole."""
+    partial, policy = place.with_name(f".partial-{place.name}"), settings.nemo_rl["policy"]
+    shutil.rmtree(partial, ignore_errors=True)
     described = _written({"policy": policy}, settings.output_dir / "policy.yaml")
     named = ("--hf-model-name", str(policy["model_name"]))
-    paths = ("--megatron-ckpt-path", str(megatron), "--hf-ckpt-path", str(place))
+    paths = ("--megatron-ckpt-path", str(megatron), "--hf-ckpt-path", str(partial))
     status = _run(settings.source, "uv", "run", "--extra", "mcore", TO_HF, "--config", described, *named, *paths)
-    if status:
-        raise SettingsError(f"base {base}: NeMo-RL's converter ended with {status}")
-    return place
+    if status or not (partial / "config.json").is_file():
+        raise SettingsError(
+            f"base {megatron}: NeMo-RL's converter ended with {status}, and has made no whole checkpoint"
+        )
+    (partial / EXPORTED).write_text(str(megatron), encoding="utf-8")
+    shutil.rmtree(place, ignore_errors=True)
+    partial.rename(place)
 
 
 def newest_iteration(base: Path) -> Path | None:

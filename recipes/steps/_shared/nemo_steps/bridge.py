@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,21 @@ OURS = frozenset({"recipe", "output_dir", "data", "base"})
 
 TARGET = "_target_"
 
+_NANO = "megatron.bridge.recipes.nemotronh.nemotron_3_nano"
+EARLIER: dict[str, tuple[str, dict[str, Any]]] = {
+    f"{_NANO}.nemotron_3_nano_{kind}_config": (
+        f"{_NANO}.nemotron_3_nano_finetune_config",
+        {"packed_sequence": True, "peft": peft},
+    )
+    for kind, peft in (("sft", None), ("peft", "lora"))
+}
+"""A recipe of Megatron-Bridge 0.3.1 → what it was called before, as images may have it, and what that is called with.
+
+`recipes/nano3/_shared` has the same for its recipe.
+"""
+
+CHECKPOINTS = "megatron.bridge.training.utils.checkpoint_utils"
+
 
 def container_of(config: Config) -> Any:
     """What the function `recipe._target_` makes, with the values that the other sections name.
@@ -27,14 +43,30 @@ def container_of(config: Config) -> Any:
     Raises:
         ConfigError: there is no such function, or a key is no field of its section.
     """
-    arguments = dict(need(config, "recipe", dict))
-    container = _import(str(arguments.pop(TARGET, "")))(**arguments)
+    container = _made(dict(need(config, "recipe", dict)))
     for section, values in config.items():
         if section not in OURS:
             override(container, section, values, section)
     if base := find(config, "base", str):
         container.checkpoint.pretrained_checkpoint = base
+        require_weights(container)
     return container
+
+
+def require_weights(container: Any) -> None:
+    """Raises `ConfigError` where training would begin with random weights, though a checkpoint is named.
+
+    A folder without a checkpoint is no mistake to Megatron-Bridge: it loads nothing, and says nothing. From 0.6 on it
+    takes one of Hugging Face's too.
+    """
+    module = importlib.import_module(CHECKPOINTS)
+    is_checkpoint, is_hf = module.checkpoint_exists, getattr(module, "is_hf_checkpoint_dir", None)
+    base, own = container.checkpoint.pretrained_checkpoint, container.checkpoint.load
+    if not (is_checkpoint(base) or (own and is_checkpoint(own)) or (is_hf and is_hf(base))):
+        raise ConfigError(
+            f"base {base} holds no checkpoint of Megatron's (latest_train_state.pt and iter_<step>/): training would"
+            " begin with random weights; convert/hf_to_megatron makes one"
+        )
 
 
 def train(container: Any, step: Any = None) -> None:
@@ -47,7 +79,7 @@ def train(container: Any, step: Any = None) -> None:
     from megatron.bridge.training.gpt_step import forward_step
     from megatron.bridge.training.pretrain import pretrain
 
-    pretrain(container, step or forward_step, callbacks=[_tell()])
+    pretrain(container, step or forward_step, **_callbacks())
 
 
 def override(parent: Any, key: str, value: object, where: str) -> None:
@@ -77,12 +109,45 @@ def _known(parent: object, key: str) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(names)}" if names else ""
 
 
+def _made(recipe: dict[str, Any]) -> Any:
+    """What the recipe makes; of one that is not there what it was called before, where that is."""
+    target = str(recipe.pop(TARGET, ""))
+    earlier, arguments = EARLIER.get(target, ("", {}))
+    if earlier and not _is_there(target) and _is_there(earlier):
+        _say(f"this Megatron-Bridge has no {target}: it is {earlier} here")
+        return _import(earlier)(**{**arguments, **recipe})
+    return _import(target)(**recipe)
+
+
+def _is_there(target: str) -> bool:
+    try:
+        _import(target)
+    except ConfigError:
+        return False
+    return True
+
+
+def _say(line: str) -> None:
+    """Print a line once, and not in every process."""
+    if os.environ.get("RANK", "0") == "0":
+        print(line, flush=True)
+
+
 def _import(target: str) -> Any:
     module, _, name = target.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"recipe.{TARGET} {target!r} cannot be imported here: {error}") from error
+
+
+def _callbacks() -> dict[str, list[Any]]:
+    """What `pretrain` is given; nothing, which is said, by a Megatron-Bridge that has no callbacks yet."""
+    try:
+        return {"callbacks": [_tell()]}
+    except ImportError:
+        _say("this Megatron-Bridge has no callbacks: the losses are in its own log alone")
+        return {}
 
 
 def _tell() -> Any:
@@ -93,6 +158,7 @@ def _tell() -> Any:
 
         def __init__(self) -> None:
             self.since, self.told = time.monotonic(), 0
+            self.validating_since = 0.0
 
         def on_train_step_end(self, context: CallbackContext) -> None:
             """Append the loss and the rate; `train_state.step` is raised only after this call."""
@@ -109,8 +175,13 @@ def _tell() -> Any:
             metrics.append(**told)
             self.since, self.told = now, step
 
+        def on_eval_start(self, context: CallbackContext) -> None:
+            """Begin the time that no training step took."""
+            self.validating_since = time.monotonic()
+
         def on_eval_end(self, context: CallbackContext) -> None:
-            """Append the validation loss."""
+            """Append the validation loss; the time that it took is no time of training."""
+            self.since += time.monotonic() - self.validating_since
             loss = _loss(context.total_loss_dict)
             if loss is not None and _knows_the_loss(context.state.cfg):
                 metrics.append(step=context.state.train_state.step, val_loss=loss)

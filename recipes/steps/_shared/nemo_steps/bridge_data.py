@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ PARQUET_READER = "megatron.bridge.data.datasets.packed_parquet"
 """The module with which Megatron-Bridge reads packed rows as Parquet, from 0.4 on."""
 
 SPLITS = {"train": "training", "valid": "validation"}
+COLUMNS = ("input_ids", "loss_mask", "seq_start_id")
 LENGTH = b"sequence_length"
 
 
@@ -121,16 +122,29 @@ def write_numpy(folder: Path, place: Path, length: int, splits: Iterable[str]) -
         splits: `train`, `valid`.
     """
     import numpy as np
-    import pyarrow.parquet as pq
 
     _begin(place, length)
     for split in splits:
         file = place / f"{SPLITS[split]}_{length}.npy"
         if not file.is_file():
-            rows = np.array(pq.read_table(folder / f"{split}.parquet").to_pylist(), dtype=object)
+            rows = np.fromiter(_rows(folder / f"{split}.parquet"), dtype=object)
             partial = file.with_name(f".partial-{file.name}")
             np.save(partial, rows, allow_pickle=True)
             partial.replace(file)
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    """The rows as Megatron-Bridge takes them. Arrays: a list of numbers would take eight times the memory."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    for batch in pq.ParquetFile(file).iter_batches(256, columns=[*COLUMNS]):
+        for ids, mask, starts in zip(*(batch.column(name) for name in COLUMNS), strict=True):
+            yield {
+                "input_ids": np.array(ids.values, dtype=np.int32),
+                "loss_mask": np.array(mask.values, dtype=np.int8),
+                "seq_start_id": starts.as_py(),  # a list, to which Megatron-Bridge adds the end
+            }
 
 
 def _begin(place: Path, length: int) -> None:

@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,11 @@ ENDPOINT_KINDS = {
 
 ENDED = {"success", "failed", "killed", "error", "not_found"}
 POLL_SECONDS = 10.0
+UNKNOWN_POLLS = 30
+"""So often in a row nothing may be known of any benchmark; then it is not waited for any longer."""
+
+NO_RESULT = 65
+"""The exit status of a run that has measured nothing, as it is that of a job whose output is not whole."""
 
 
 def with_lm_eval(config: Config) -> None:
@@ -60,7 +66,8 @@ def with_launcher(config: Config) -> None:
             `dry_run`, it only writes the scripts that it would run.
 
     Raises:
-        RuntimeError: a benchmark has not ended well.
+        RuntimeError: a benchmark has not ended well, or has left no results.
+        SystemExit: the run was a dry one.
     """
     from nemo_evaluator_launcher.api import functional
     from nemo_evaluator_launcher.api.types import RunConfig
@@ -70,13 +77,23 @@ def with_launcher(config: Config) -> None:
     settings = RunConfig.from_hydra(config=str(_launcher_file(config, output)))
     is_dry = bool(find(config, "dry_run", bool))
     invocation = functional.run_eval(settings, dry_run=is_dry)
-    states = {} if is_dry or not invocation else _wait(functional.get_status, invocation)
+    if is_dry:
+        print(f"no result: {output}/launcher has the scripts that would be run")
+        raise SystemExit(NO_RESULT)
+    states = _wait(functional.get_status, invocation) if invocation else {}
     made = sorted((output / "launcher").rglob("results.yml"))
     _write(output, {"results": {file.parent.parent.name: _yaml(file) for file in made}, "states": states})
+    if wrong := failure(states, len(made)):
+        raise RuntimeError(f"{wrong}; see {output}/launcher")
+
+
+def failure(states: Mapping[str, str], results: int) -> str:
+    """What is wrong with a run, by the states of its benchmarks and how many have left results; '' for nothing."""
     if wrong := {job: state for job, state in states.items() if state != "success"}:
-        raise RuntimeError(
-            f"{len(wrong)} of {len(states)} benchmarks have not ended well: {wrong}; see {output}/launcher"
-        )
+        return f"{len(wrong)} of {len(states)} benchmarks have not ended well: {wrong}"
+    if not states:
+        return "nothing is known of any benchmark"
+    return f"{results} of {len(states)} benchmarks have left results" if results < len(states) else ""
 
 
 def _model(config: Config) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -125,12 +142,14 @@ def _task(task: object) -> object:
 
 
 def _wait(status: Any, invocation: str) -> dict[str, str]:
-    """The state of every benchmark, when all have ended."""
+    """The state of every benchmark, when all have ended, or when for long nothing was known of any of them."""
+    unknown = 0
     while True:
         states = {str(job["job_id"]): str(job["status"]) for job in status([invocation])}
         ended = sum(state in ENDED for state in states.values())
         metrics.append(step=ended, total_steps=len(states))
-        if states and ended == len(states):
+        unknown = 0 if set(states.values()) - {"unknown"} else unknown + 1
+        if (states and ended == len(states)) or unknown >= UNKNOWN_POLLS:
             return states
         time.sleep(POLL_SECONDS)
 

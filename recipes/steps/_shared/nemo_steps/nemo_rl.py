@@ -7,6 +7,7 @@ names the file that it is laid over; a checkpoint lies in `<checkpoint_dir>/step
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ OURS = frozenset({"output_dir", "base", "recipe", "reward", "source"})
 
 TO_HF = "examples/converters/convert_megatron_to_hf.py"
 WEIGHTS = Path("policy/weights")
+EXPORTED = "exported_from"
+"""A file beside an exported checkpoint: which one it was. It is written last."""
 
 
 def train(config: Config, program: str) -> None:
@@ -46,20 +49,39 @@ def train(config: Config, program: str) -> None:
 
 
 def to_hf(source: Path, settings: dict[str, Any], megatron: Path, place: Path) -> str:
-    """Export the policy's checkpoint, as NeMo-RL begins with a Hugging Face model; what is there already stays.
+    """Export the policy's checkpoint, as NeMo-RL begins with a Hugging Face model; a whole export of it stays.
+
+    The folder gets its name only when it is whole, with a note of what it was exported from.
 
     Args:
         source: where NeMo-RL is installed.
         settings: `policy.model_name` is a Hugging Face model of the same architecture.
         megatron: one iteration of a Megatron checkpoint.
         place: the folder to write.
+
+    Raises:
+        ConfigError: the converter has written no checkpoint.
     """
-    if not (place / "config.json").is_file():
-        described = write({"policy": settings["policy"]}, place.with_name("policy.yaml"))
-        named = ("--hf-model-name", settings["policy"]["model_name"])
-        paths = ("--megatron-ckpt-path", str(megatron), "--hf-ckpt-path", str(place))
-        _run(source, "uv", "run", "--extra", "mcore", TO_HF, "--config", described, *named, *paths)
+    if is_export_of(megatron, place):
+        return str(place)
+    partial = place.with_name(f".partial-{place.name}")
+    shutil.rmtree(partial, ignore_errors=True)
+    described = write({"policy": settings["policy"]}, place.with_name("policy.yaml"))
+    named = ("--hf-model-name", settings["policy"]["model_name"])
+    paths = ("--megatron-ckpt-path", str(megatron), "--hf-ckpt-path", str(partial))
+    _run(source, "uv", "run", "--extra", "mcore", TO_HF, "--config", described, *named, *paths)
+    if not (partial / "config.json").is_file():
+        raise ConfigError(f"base {megatron}: NeMo-RL's converter has made no whole checkpoint")
+    (partial / EXPORTED).write_text(str(megatron), encoding="utf-8")
+    shutil.rmtree(place, ignore_errors=True)
+    partial.rename(place)
     return str(place)
+
+
+def is_export_of(megatron: Path, place: Path) -> bool:
+    """Whether a folder holds all of the export of this checkpoint, and not of another one."""
+    note = place / EXPORTED
+    return note.is_file() and note.read_text(encoding="utf-8") == str(megatron)
 
 
 def iteration(checkpoint: Path) -> Path:

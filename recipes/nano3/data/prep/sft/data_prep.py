@@ -35,6 +35,7 @@
 # name = "pretrain"
 # type = "pretrain_blend"
 # description = "What nano3/data/prep/pretrain wrote, for its tokenizer."
+# required = false
 # recipe = "nano3/data/prep/pretrain"
 #
 # [[tool.runspec.produces]]

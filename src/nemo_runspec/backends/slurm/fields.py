@@ -7,6 +7,7 @@ and the `#SBATCH` lines are derived from it. The arguments of NeMo-Run's `SlurmE
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nemo_runspec.backends.checks import JOB_DIR, MOUNTED
@@ -35,6 +36,17 @@ def option(type: str, help: str, **facts: Any) -> Any:
     return argument(type, help, **{"sbatch": SAME_NAME, "one_line": "str" in type, **facts})
 
 
+size = partial(option, topic=SIZE)
+size_of_jobs = partial(size, of_builds=False)
+place = partial(option, "str", topic=PLACE)
+trouble = partial(argument, topic=TROUBLE)
+trouble_of_jobs = partial(trouble, nemo_run=None, of_builds=False)
+of_ssh = partial(text, topic=PLACE)
+partition_of = partial(Field, "", "str", nemo_run="partition", one_line=True, topic=PLACE)
+words_of_srun = partial(argument, "list[str]", default=[], one_line=True, of_builds=False, verbatim=True)
+of_container_builds = partial(Field, "", topic=BUILDS)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SlurmTarget(Target):
     """A Slurm job beyond what every plan says. Empty strings are None here; `time` and `partition` are the final ones.
@@ -60,74 +72,46 @@ class SlurmTarget(Target):
 
     array_key, dependencies_key = "array", "dependencies"
 
-    account: str | None = option(
-        "str", "Account the job is billed to. Sites without accounts need none.", topic=PLACE, in_help=True
-    )
-    partition: str | None = option("str", "Partition; by default the cluster's.", topic=PLACE, in_help=True)
-    run_partition: ClassVar[Field] = Field(
-        "run_partition",
-        "str",
-        "Partition for attached jobs (--run); by default partition.",
-        nemo_run="partition",
-        one_line=True,
-        topic=PLACE,
-    )
-    batch_partition: ClassVar[Field] = Field(
-        "batch_partition",
-        "str",
-        "Partition for detached jobs (--batch); by default partition.",
-        nemo_run="partition",
-        one_line=True,
-        topic=PLACE,
-    )
-    time: str = option(
+    account: str | None = place("Account the job is billed to. Sites without accounts need none.", in_help=True)
+    partition: str | None = place("Partition; by default the cluster's.", in_help=True)
+    run_partition: ClassVar[Field] = partition_of("Partition for attached jobs (--run); by default partition.")
+    batch_partition: ClassVar[Field] = partition_of("Partition for detached jobs (--batch); by default partition.")
+    time: str = size(
         "int|str",
         "Time limit as sbatch takes it: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S; 0 means no limit.",
         default="04:00:00",
         one_line=False,
-        topic=SIZE,
         in_help=True,
     )
-    qos: str | None = option("str", "Quality of service.", topic=PLACE)
+    qos: str | None = place("Quality of service.")
     job_name_prefix: str | None = argument(
         "str", "Put before nemotron's own job name, such as myaccount-team.", one_line=True, topic=PLACE
     )
-    retries: int = argument(
+    retries: int = trouble(
         "count",
         "How often the job is requeued after its command failed. A cancelled job, and one that its time limit or a "
         "preemption ended, is not: see resume.",
         default=0,
-        topic=TROUBLE,
         of_one_job=True,
     )
-    resume: bool = plain(
+    resume: bool = trouble_of_jobs(
         "bool",
         "Requeue the job each time its time limit or a preemption ends it, until it ends by itself: it is done when "
         "its command ends with 0 before the signal. Without a signal of yours it gets TERM two minutes before the "
         "time limit, to write its checkpoint. NEMOTRON_ATTEMPT counts, from 0.",
         default=False,
-        of_builds=False,
-        topic=TROUBLE,
         of_one_job=True,
     )
-    max_restarts: int = plain(
-        "count", "How often resume requeues the job at most.", default=10, of_builds=False, topic=TROUBLE
+    max_restarts: int = trouble_of_jobs("count", "How often resume requeues the job at most.", default=10)
+    dependencies: tuple[str, ...] = trouble(
+        "list[str]", "Slurm job ids that this job waits for.", default=[], of_builds=False, of_one_job=True
     )
-    dependencies: tuple[str, ...] = argument(
-        "list[str]",
-        "Slurm job ids that this job waits for.",
-        default=[],
-        of_builds=False,
-        topic=TROUBLE,
-        of_one_job=True,
-    )
-    dependency_type: str = argument(
+    dependency_type: str = trouble(
         "str",
         "How it waits for dependencies.",
         default="afterok",
         choices=("after", "afterany", "afterburstbuffer", "aftercorr", "afternotok", "afterok"),
         of_builds=False,
-        topic=TROUBLE,
         of_one_job=True,
     )
     additional_parameters: dict[str, Any] = argument(  # noqa: RUF009 (it is a dataclass field)
@@ -146,33 +130,22 @@ class SlurmTarget(Target):
         nemo_run="ntasks_per_node",
         sbatch="ntasks_per_node",
     )
-    cpus_per_task: int | None = option(
+    cpus_per_task: int | None = size(
         "positive",
         "CPU cores per task. Under torchrun and ray a node has one task, so this counts a whole node's cores.",
-        topic=SIZE,
     )
-    cpus_per_gpu: int | None = option(
-        "positive", "CPU cores per GPU; Slurm wants gpus_per_task with it.", of_builds=False, topic=SIZE
+    cpus_per_gpu: int | None = size_of_jobs("positive", "CPU cores per GPU; Slurm wants gpus_per_task with it.")
+    gpus_per_task: int | None = size_of_jobs("positive", "GPUs per task.", asks_gpus=True)
+    mem: str | None = size("int|str", 'Memory per node, such as "200G"; "0" for all of it.')
+    mem_per_gpu: str | None = size_of_jobs("int|str", "Memory per GPU.")
+    mem_per_cpu: str | None = size("int|str", "Memory per CPU core.")
+    exclusive: bool | str | None = size_of_jobs(
+        "bool|str", 'Have nodes to yourself: true, "user", "mcs" or "topo".', one_line=False
     )
-    gpus_per_task: int | None = option("positive", "GPUs per task.", of_builds=False, topic=SIZE, asks_gpus=True)
-    mem: str | None = option("int|str", 'Memory per node, such as "200G"; "0" for all of it.', topic=SIZE)
-    mem_per_gpu: str | None = option("int|str", "Memory per GPU.", of_builds=False, topic=SIZE)
-    mem_per_cpu: str | None = option("int|str", "Memory per CPU core.", topic=SIZE)
-    exclusive: bool | str | None = option(
-        "bool|str",
-        'Have nodes to yourself: true, "user", "mcs" or "topo".',
-        one_line=False,
-        of_builds=False,
-        topic=SIZE,
-    )
-    gres: str | None = option(
-        "str", "Generic resources, such as gpu:h100:8.", of_builds=False, topic=SIZE, asks_gpus=True
-    )
-    constraint: str | None = option("str", "Node features the job needs.", of_builds=False, topic=SIZE)
-    exclude: str | None = option("str", "Nodes to stay away from.", topic=SIZE)
-    segment: int | None = option(
-        "positive", "Nodes per block of a block topology (Slurm 23.11 or later).", of_builds=False, topic=SIZE
-    )
+    gres: str | None = size_of_jobs("str", "Generic resources, such as gpu:h100:8.", asks_gpus=True)
+    constraint: str | None = size_of_jobs("str", "Node features the job needs.")
+    exclude: str | None = size("str", "Nodes to stay away from.")
+    segment: int | None = size_of_jobs("positive", "Nodes per block of a block topology (Slurm 23.11 or later).")
     network: str | None = option("str", "Network or switch options.", of_builds=False, topic=CONTAINER)
     array: str | None = option("int|str", "Job array, such as 0-7%2.", of_builds=False, topic=SWEEPS, of_one_job=True)
     signal: str | None = option(
@@ -205,49 +178,35 @@ class SlurmTarget(Target):
             one_line=True,
         )
     )
-    container_env: tuple[str, ...] = argument(
-        "list[str]",
+    container_env: tuple[str, ...] = words_of_srun(
         "Variables of setup_lines or the cluster that win over the image's own. The job's variables always do.",
-        default=[],
-        one_line=True,
-        of_builds=False,
         topic=CONTAINER,
-        verbatim=True,
     )
-    srun_args: tuple[str, ...] = argument(
-        "list[str]",
+    srun_args: tuple[str, ...] = words_of_srun(
         "Further srun options, such as --mpi=pmix, as the batch script's shell should read them.",
-        default=[],
-        one_line=True,
-        of_builds=False,
         topic=COMMAND,
-        verbatim=True,
     )
     setup_lines: str | None = argument(
         "str", "Shell lines of the batch script, run once before srun.", topic=COMMAND, verbatim=True
     )
-    memory_measure: bool = argument(
-        "bool", "Run nvidia-smi on the job before it starts.", default=False, of_builds=False, topic=TROUBLE
+    memory_measure: bool = trouble(
+        "bool", "Run nvidia-smi on the job before it starts.", default=False, of_builds=False
     )
     packager: ClassVar[Field] = ships_repository(nemo_run="packager")
 
-    health_check: bool = plain(
+    health_check: bool = trouble_of_jobs(
         "bool",
         "Before the command, ask every node whether it is fit: the job's directory and the mounts, python (torch under "
         "torchrun), GPUs, connections to the other nodes and an all-reduce. The job is requeued without a bad node, at "
         "most three times. Takes some 20 s, and starts the container once more.",
         default=False,
-        of_builds=False,
-        topic=TROUBLE,
     )
     stall_timeout: int | None = key(STALL_TIMEOUT)
-    stall_action: str = plain(
+    stall_action: str = trouble_of_jobs(
         "str",
         "What becomes of a job that stall_timeout has ended: stop, or requeue (at most three times).",
         default=Target.stall_action,
         choices=(Target.stall_action, "requeue"),
-        of_builds=False,
-        topic=TROUBLE,
     )
 
     tunnel: str = key(
@@ -261,10 +220,10 @@ class SlurmTarget(Target):
         ),
         unset="local",
     )
-    host: str | None = text("ssh: login node, or an alias of ~/.ssh/config.", topic=PLACE)
-    user: str | None = text("ssh: user name there; by default what ssh itself would use.", topic=PLACE)
+    host: str | None = of_ssh("ssh: login node, or an alias of ~/.ssh/config.")
+    user: str | None = of_ssh("ssh: user name there; by default what ssh itself would use.")
     port: int | None = plain("positive", "ssh: port.", topic=PLACE)
-    identity: str | None = text("ssh: private key file on this machine; ~ is your home.", topic=PLACE, of_here=True)
+    identity: str | None = of_ssh("ssh: private key file on this machine; ~ is your home.", of_here=True)
     accept_new_host_key: bool = plain(
         "bool",
         "ssh: accept and remember the key of a host that no known_hosts file names. A key that has changed never is.",
@@ -278,21 +237,12 @@ class SlurmTarget(Target):
         topic=FILES,
     )
 
-    build_partition: ClassVar[Field] = Field(
-        "build_partition",
-        "str",
-        "Partition of container builds; by default the job's partition.",
-        one_line=True,
-        topic=BUILDS,
+    build_partition: ClassVar[Field] = of_container_builds(
+        "str", "Partition of container builds; by default the job's partition.", one_line=True
     )
-    build_time: ClassVar[Field] = Field(
-        "build_time", "int|str", "Time limit of container builds; by default time.", topic=BUILDS
-    )
-    build_image: ClassVar[Field] = Field(
-        "build_image",
-        "str",
-        "Image that container builds run in, with podman; by default the one that the recipe of the build names.",
-        topic=BUILDS,
+    build_time: ClassVar[Field] = of_container_builds("int|str", "Time limit of container builds; by default time.")
+    build_image: ClassVar[Field] = of_container_builds(
+        "str", "Image that container builds run in, with podman; by default the one that the recipe of the build names."
     )
     build_cache_dir: str | None = plain(
         "str",

@@ -19,7 +19,7 @@ from .conftest import NANO3
 
 sys.path.insert(0, str(NANO3.parent / "steps" / "_shared"))
 
-from nemo_steps import chat  # noqa: E402 - travels with steps alone
+from nemo_steps import chat
 
 THINKING = """
 {%- set last = namespace(user=-1) -%}

@@ -38,7 +38,7 @@ class Renderer:
             raise SettingsError("the tokenizer has no chat template: name one with tokenizer.chat_template")
         self.passed_over = 0
         self._tokenizer = tokenizer
-        self._is_marked = "generation %}" in tokenizer.chat_template or "generation -%}" in tokenizer.chat_template
+        self._is_marked = is_marked(tokenizer.chat_template)
 
     def __call__(self, row: dict[str, Any]) -> tuple[list[int], list[int]]:
         """The token ids and, for each, 1 where the assistant says it.
@@ -103,6 +103,11 @@ class Renderer:
             return self._tokenizer.apply_chat_template(messages, return_dict=True, **options)
         except (TemplateError, TypeError) as error:  # the template's own refusal, or a content that it cannot write
             raise LeftOutError(REFUSED, f"{REFUSED}: {error}") from error
+
+
+def is_marked(template: str) -> bool:
+    """Whether a template itself says which part is the assistant's."""
+    return "generation %}" in template or "generation -%}" in template
 
 
 def shared(one: list[int], other: list[int]) -> int:

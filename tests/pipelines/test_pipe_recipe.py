@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -25,7 +26,10 @@ steps:
   - {step: steps/toy/clean, id: clean, overrides: {keep: 4}}
   - {step: family/tell, id: tell, inputs: {data: clean}}
 """
-TELLS = '(out / "report.txt").write_text(f"stage  rows\\nclean  {found}\\n")\n'
+TELLS = (
+    '(out / "report.txt").write_text(f"stage  rows\\nclean  {found}\\n")\n'
+    '(out / "b.png").touch(); (out / "a.svg").touch(); (out / "data.bin").touch()\n'
+)
 
 
 @pytest.fixture
@@ -95,7 +99,9 @@ def test_it_runs_goes_on_where_it_stopped_and_ends_with_what_its_last_step_tells
     assert failed.code == 7 and "go on from there: nemotron family all tell:code=7" in failed.out
     done = run(family).succeeds()
     assert "dig: not run again" in done.err and "clean: not run again" in done.err
-    assert "stage  rows\nclean  3\n" in done.out and "report.txt" in done.out
+    assert "stage  rows\nclean  3\n" in done.out
+    named = re.findall(r"^  \(.+/(.+)\)$", done.out, re.MULTILINE)
+    assert named == ["report.txt", "a.svg", "b.png"], "and where its figures are"
     again = run(family, "--from", "clean").succeeds()
     assert "dig: not run again" in again.err and "clean: runs (--from)" in again.err
 

@@ -51,6 +51,45 @@ def test_folders_without_results_are_named(tmp_path):
             write_report(build(ReportSettings, {"output_dir": str(tmp_path / "out"), "stages": stages}))
 
 
+IFEVAL = {"prompt_strict": {"scores": {"prompt_strict": {"value": 0.5, "stats": {"stderr": 0.1}}}}}
+OTHERS = {
+    "gsm8k": {"exact_match,strict-match": 0.25, "exact_match_stderr,strict-match": 0.1, "alias": "gsm8k"},
+    "acc": {"acc,none": 0.75, "sample_len": 10},
+    "launcher.ifeval": {"config": {"params": {"limit": 3}}, "results": {"tasks": {"ifeval": {"metrics": IFEVAL}}}},
+}
+"""Of lm-eval and of NeMo Evaluator's launcher."""
+
+
+def test_tasks_of_any_name_are_told(run_recipe, tmp_path):
+    (tmp_path / "results.json").write_text(json.dumps({"results": OTHERS}))
+    holes = {"output_dir": tmp_path / "out", "pretrain__path": "null", "rl__path": "null", "sft__path": tmp_path}
+    holes |= {f"{stage}_model__path": "null" for stage in ("pretrain", "sft", "rl")}
+    config = recipe_config(REPORT, "default", **holes)
+    for stage in config["stages"]:
+        stage |= {key: None for key, value in stage.items() if value == "null"}
+    done = run_recipe(REPORT, config)
+    assert done.returncode == 0, done.stderr
+    scores = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    known = {"gsm8k exact_match,strict-match": 0.25, "acc acc": 0.75, "launcher.ifeval prompt_strict": 0.5}
+    assert scores == {"sft": known}
+    assert (tmp_path / "out" / "chain.png").is_file()
+
+
+def test_many_scores_stand_below_each_other():
+    found = {stage: {f"task{number} acc": number / 10 for number in range(7)} for stage in ("sft", "rl")}
+    lines = table(found)
+    assert lines[0].split() == ["stage", "sft", "rl"] and len(lines) == 8
+    assert lines[3].split() == ["task2", "acc", "0.200", "0.200"]
+
+
+def test_results_without_a_score_are_refused_and_nothing_is_written(tmp_path):
+    (tmp_path / "results.json").write_text('{"results": {"launcher.ifeval": {"config": {"limit": 1}}}}')
+    stages = [{"name": "sft", "results": str(tmp_path)}]
+    with pytest.raises(SettingsError, match=f"no task has a score in {tmp_path}"):
+        write_report(build(ReportSettings, {"output_dir": str(tmp_path / "out"), "stages": stages}))
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_recipe_writes_a_table_a_figure_and_all_scores(run_recipe, tmp_path):
     model = tmp_path / "model"
     model.mkdir()

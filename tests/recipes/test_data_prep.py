@@ -213,6 +213,38 @@ def test_rows_are_counted_and_a_line_that_is_none_is_named_in_its_file(prepare, 
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
+def test_another_tokenizer_in_the_same_folder_makes_the_dataset_anew(prepare, recipe_python, tmp_path):
+    config = configurations(tmp_path, recipe_python)["large"]
+    assert prepare(config).returncode == 0
+    assert "up to date" in prepare(config).stdout
+    file = tmp_path / "words" / "tokenizer.json"
+    before = (tmp_path / "large" / "lines_train.bin").read_bytes()
+    file.write_text(file.read_text().replace('"bread"', '"stone-"').replace('"stone"', '"bread"'))
+    done = prepare(config)
+    assert (done.returncode, "up to date" in done.stdout) == (0, False), done.stderr
+    assert (tmp_path / "large" / "lines_train.bin").read_bytes() != before
+
+
+def test_texts_are_cleaned_as_it_is_asked_for_and_odd_ones_are_counted(prepare, recipe_python, tmp_path):
+    rows = [*(f"Cafe\u0301 number {n}.\x00" for n in range(200)), {"text": 1}, "half \ud83d"]
+    lines = [json.dumps({"text": text}).encode() for text in rows] + [b'{"text": "caf\xe9"}']
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines))
+    config = {
+        "output_dir": str(tmp_path / "out"),
+        "datasets": [{"name": "lines", "paths": [str(tmp_path / "in.jsonl")]}],
+        "tokenizer": {"train_vocab_size": 300},
+        "split": {"valid": 0.1},
+        "clean": {"normalize": "NFC", "drop_control": True},
+    }
+    done = prepare(config)
+    assert "203 rows: 200 kept, 3 dropped (2 not Unicode, 1 not text)\n" in done.stdout, done.stderr
+    words = (tmp_path / "out" / "tokenizer" / "tokenizer.json").read_text()
+    known = json.loads(words)["model"]["vocab"]
+    assert any("Ã©" in word for word in known), "the letter of NFC, as a byte-level BPE writes its bytes"
+    done = prepare(config | {"clean": {"normalize": "NFX"}})
+    assert (done.returncode, "clean.normalize must be one of NFC, NFKC" in done.stderr) == (2, True)
+
+
 def test_a_run_that_was_killed_goes_on_and_ray_runs_again_what_a_lost_worker_had(
     prepare, recipe_python, ray_cluster, tmp_path
 ):

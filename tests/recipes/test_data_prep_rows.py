@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import NANO3, recipe_config, recipe_environment
+from .test_chat_masks import THINKING
 
 SFT, RL = (NANO3 / "data" / "prep" / name / "data_prep.py" for name in ("sft", "rl"))
 TEXT = SFT.parent / "text" / "questions.jsonl"
@@ -71,6 +72,39 @@ def test_conversations_that_do_not_fit_or_have_no_answer_are_counted(tiny_data, 
     (tmp_path / "in.jsonl").write_text('{"text": "none"}\n')
     done = prepare(config, SFT)
     assert (done.returncode, f"{tmp_path}/in.jsonl:1: no 'messages' with role and content" in done.stderr) == (2, True)
+
+
+def test_a_template_of_a_reasoning_model_is_learnt_and_what_it_refuses_is_counted(
+    tiny_data, prepare, recipe_python, tmp_path
+):
+    """Without marks; the masks are those of `test_chat_masks`, here by transformers and a real tokenizer."""
+    (tmp_path / "thinking.jinja").write_text(THINKING)
+    turns = [
+        ("system", "Be brief."),
+        ("user", "How many?"),
+        ("assistant", "two"),
+        ("user", "Sure?"),
+        ("assistant", "yes"),
+    ]
+    chats = [[{"role": role, "content": text} for role, text in turns]] * 2
+    chats.append(
+        [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "so", "reasoning_content": "as it is"}]
+    )
+    chats.append([{"role": "nobody", "content": "Who?"}, {"role": "assistant", "content": "I"}])
+    chats.append([{"role": "user", "content": "half \ud83d"}, {"role": "assistant", "content": "I"}])
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"messages": each}) + "\n" for each in chats))
+    config = recipe_config(SFT, "tiny", output_dir=tmp_path / "out", pretrain__path=tiny_data)
+    config |= {"paths": [f"{tmp_path}/in.jsonl"], "valid": 0.0, "sequence_length": 256}
+    config["tokenizer"]["chat_template"] = str(tmp_path / "thinking.jinja")
+    done = prepare(config, SFT)
+    assert done.returncode == 0, done.stderr
+    assert "5 rows: 3 kept, 2 dropped (1 not Unicode, 1 refused by the chat template)\n" in done.stdout
+    assert f"refused: {tmp_path}/in.jsonl:4: refused by the chat template: no such role" in done.stdout
+    (tmp_path / "out" / "valid.parquet").write_bytes((tmp_path / "out" / "train.parquet").read_bytes())
+    code = [str(recipe_python), "-c", READ.replace("<= 128", "<= 256"), str(tmp_path / "out")]
+    found = json.loads(subprocess.run(code, env=recipe_environment(), capture_output=True, check=True).stdout)
+    plain = "</think>two<|end|>\n</think>yes<|end|>\n"
+    assert sorted(said for _, said in found["train"]) == [plain, plain, "as it is\n</think>\nso<|end|>\n"]
 
 
 def test_prompts_are_in_one_split_and_none_twice(prepare, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from .conftest import EVAL, NANO3, SFT, TRAIN, recipe_config
 from .test_rl_tiny import RL, records
 
-pytestmark = pytest.mark.full  # three seeds take over ten minutes of two cores
+pytestmark = pytest.mark.full  # three seeds take seven minutes of two quiet cores
 PREP = NANO3 / "data" / "prep"
 
 

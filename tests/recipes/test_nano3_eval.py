@@ -67,6 +67,7 @@ def test_what_is_measured_is_written_with_its_error_and_shown_beside_earlier_res
 def test_what_is_not_there_is_told(run_recipe, models, tiny_data, tmp_path):
     for changes, words in (
         ({"questions": "/nowhere"}, "questions /nowhere: no JSON lines"),
+        ({"questions": "/dev/null"}, "questions /dev/null: the file is empty"),
         ({"earlier": {"sft": "/nowhere"}}, "earlier.sft: /nowhere holds no results.json"),
         ({"model_dir": "/nowhere"}, "/nowhere/hf holds no Hugging Face checkpoint"),
     ):

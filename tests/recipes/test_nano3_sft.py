@@ -172,6 +172,15 @@ def test_text_that_cannot_be_mixed_in_is_refused(run_recipe, base_model, sft_dat
     assert "Traceback" not in done.stderr
 
 
+def test_conversations_of_another_preparation_are_refused(run_recipe, base_model, sft_data, tmp_path):
+    other = tmp_path / "data"
+    shutil.copytree(sft_data, other)
+    shutil.copyfile(other / "train.parquet", other / "valid.parquet")
+    config = recipe_config(SFT, "tiny", output_dir=tmp_path / "out", data__path=other, base__path=base_model)
+    done = run_recipe(SFT, config)
+    assert (done.returncode, "valid.parquet is not what manifest.json tells of" in done.stderr) == (2, True)
+
+
 def test_another_tokenizer_is_refused(run_recipe, base_model, sft_data, tmp_path):
     other = tmp_path / "data"
     shutil.copytree(sft_data, other)

@@ -19,7 +19,7 @@ from .conftest import SHARED, TRAIN, recipe_config, recipe_environment
 STEPS = 12
 CLOSE = 1e-4
 SMALLER = {
-    "hybrid_override_pattern": "ME",
+    "hybrid_override_pattern": "M*",
     "hidden_size": 64,
     "num_attention_heads": 4,
     "head_dim": 16,
@@ -51,13 +51,16 @@ def records(folder: Path, key: str) -> dict[int, float]:
     return {record["step"]: record[key] for record in map(json.loads, lines) if key in record}
 
 
-@pytest.fixture(scope="module")
-def runs(run_recipe, tiny_data, tmp_path_factory):
-    """One process to the end; two to the half, and two from there on, each share in two parts; and what they said."""
+@pytest.fixture(scope="module", params=["M*", "*E"], ids=["mamba-attention", "attention-experts"])
+def runs(request, run_recipe, tiny_data, tmp_path_factory):
+    """Of each two layers: one process to the end; two to the half, and two from there on, each share in two parts; and
+    what they said.
+    """
     base = tmp_path_factory.mktemp("small")
 
     def run(name: str, processes: int | None, changes: dict[str, Any], load: Path | None = None) -> str:
         config = small_config(base / name, tiny_data, **changes)
+        config["model"]["hybrid_override_pattern"] = request.param
         config["model"]["n_routed_experts"] = 2  # all of them: rounding sends no token to another one
         if load:
             config["checkpoint"]["load"] = str(load)
@@ -113,6 +116,52 @@ def test_rate_and_utilisation_are_told(runs):
     for step, rate in rates.items():
         assert shares[step] == pytest.approx(per_token * 1e9 * rate / 1e12, rel=1e-2)
     assert any(line.startswith("step 3/12  loss ") and line.endswith("% MFU") for line in said["half"].splitlines())
+
+
+WHOLE_AND_BACK = """
+import json, sys
+import torch
+from transformers import NemotronHConfig, NemotronHForCausalLM
+from nano3.tiny import sharding
+from nano3.tiny.ranks import Ranks
+from nano3.tiny.settings import Train
+
+model = NemotronHForCausalLM(NemotronHConfig(vocab_size=100, **json.loads(sys.argv[1])))
+trained = sharding.spread(model, Train(train_iters=1, global_batch_size=1, fully_shard=True), Ranks(0, 1))
+ask = lambda: trained(input_ids=torch.zeros(1, 8, dtype=torch.long), use_cache=False).logits.sum().backward()
+parts = [part for part in model.modules() if isinstance(part, sharding.FSDPModule)]
+
+def state():
+    groups = [part._get_fsdp_state()._fsdp_param_group for part in parts]
+    return [[group._reshard_after_forward, group.is_sharded] for group in groups]
+
+ask()
+found = [state()]
+with sharding.gathered(model):
+    found.append(state())
+ask()
+found.append(state())
+kept, parts[1].unshard = parts[1].unshard, lambda: 1 / 0
+try:
+    with sharding.gathered(model):
+        pass
+except ZeroDivisionError:
+    found.append(state())
+print(json.dumps(found))
+"""
+
+
+def test_what_was_gathered_is_as_before_and_also_where_gathering_fails(recipe_python):
+    config = small_config(Path("/o"), Path("/d"))["model"]
+    words = [str(recipe_python), "-W", "ignore", "-c", WHOLE_AND_BACK, json.dumps(config)]
+    done = subprocess.run(
+        words, env=recipe_environment(PYTHONPATH=str(SHARED)), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    first, meanwhile, again, failed = json.loads(done.stdout.splitlines()[-1])
+    assert first[0] == [False, True] and all(part == [True, True] for part in first[1:]), "the root comes first"
+    assert not any(is_sharded for _, is_sharded in meanwhile)
+    assert again == failed == first
 
 
 COUNTED = """

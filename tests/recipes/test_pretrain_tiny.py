@@ -312,3 +312,13 @@ def test_progress_is_a_bar_on_a_terminal():
     assert drawn.count("\r") == 2
     assert "[██████··················] step 10/40  loss 3.2500  12,346 tokens/s" in drawn
     assert drawn.endswith("\ndone\n")
+
+
+def test_weights_that_would_not_be_honoured_are_refused(run_recipe, tiny_data, tmp_path):
+    data = tmp_path / "data"
+    shutil.copytree(tiny_data, data)
+    blend = json.loads((data / "blend.json").read_text())
+    blend["train"] = ["0.9", blend["train"][1], "0.1", blend["train"][1]]
+    (data / "blend.json").write_text(json.dumps(blend))
+    done = run_recipe(TRAIN, recipe_config(TRAIN, "tiny", output_dir=tmp_path / "out", data__path=data))
+    assert (done.returncode, "weights of their own" in done.stderr) == (2, True), done.stderr

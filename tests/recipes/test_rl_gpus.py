@@ -41,6 +41,26 @@ print(json.dumps(found))
 """
 
 
+AT_HAND = """
+import os, ray
+
+class Actor:
+    def sees(self):
+        return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+ray.init(num_cpus=1, num_gpus=0, include_dashboard=False, logging_level="ERROR")
+print(ray.get(ray.remote(num_cpus=0, num_gpus=0.0)(Actor).remote().sees.remote()))
+"""
+
+
+def test_a_gpu_at_hand_that_ray_was_not_told_of_is_not_hidden_from_actors(recipe_python):
+    """As `tiny` asks for no GPU, Ray is told of none; a policy computes on what its process sees all the same."""
+    environment = recipe_environment(RAY_USAGE_STATS_ENABLED="0", CUDA_VISIBLE_DEVICES="0")
+    words = [str(recipe_python), "-W", "ignore", "-c", AT_HAND]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.splitlines()[-1:] == ["0"], done.stderr
+
+
 def test_ray_places_all_actors_at_once(recipe_python):
     done = subprocess.run(
         [str(recipe_python), "-W", "ignore", "-c", PLACED, str(SHARED)],

@@ -70,6 +70,8 @@ def rows(tmp_path_factory) -> Path:
     for split in ("train", "valid"):
         lines = [json.dumps({"input": f"Is it {number}?", "output": "seven"}) for number in range(4)]
         (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    files = {path.name: {"bytes": path.stat().st_size} for path in folder.iterdir()}
+    (folder / "manifest.json").write_text(json.dumps({"files": files}))
     return folder
 
 
@@ -152,6 +154,13 @@ def test_an_answer_that_was_drawn_twice_counts_twice(recipe_python):
     assert done.returncode == 0, done.stderr
     kept = [([5, 1, 2], -1.0, 1.0, 2.0), ([5, 3, 2], -2.0, -2.0, 1.0), ([6, 1, 2], -4.0, 3.0, 1.0)]
     assert done.stdout.split("\n")[-2] == f"3 {kept}"
+
+
+def test_rows_that_no_manifest_tells_of_are_refused(run_recipe, undecided, rows, tmp_path):
+    for name in ("train.jsonl", "valid.jsonl"):
+        (tmp_path / name).write_bytes((rows / name).read_bytes())
+    done = run_recipe(RL, config_of(tmp_path / "out", tmp_path, undecided))
+    assert done.returncode == 2 and "holds no whole dataset: it has no manifest.json" in done.stderr, done.stderr
 
 
 def test_a_model_without_a_chat_template_is_refused(run_recipe, ray_cluster, undecided, rows, tmp_path):

@@ -19,6 +19,8 @@ from nemotron.cli.tables import Styled
 from nemotron.cli.text import paint, table
 
 REPORT = "report.txt"
+_FIGURES = (".png", ".svg", ".pdf")
+_MOST_FIGURES = 10
 _LONGEST = 20_000
 _REUSED = "made before"
 
@@ -81,7 +83,7 @@ def _as_json(member: Member) -> dict[str, Any]:
 
 
 def _report(sweep: Sweep) -> list[str]:
-    """What the last step has written for people in `report.txt` of one of its outputs, where that can be seen here."""
+    """What the last step has written for people (`report.txt`, figures) in one of its outputs, where it can be seen."""
     last = sweep.members[-1] if sweep.members else None
     folders = [str(each) for each in last.record.outputs.values()] if last and last.record else []
     if not last or last.state != "succeeded":
@@ -95,7 +97,16 @@ def _report(sweep: Sweep) -> list[str]:
         text = read_regular(file, follow=True)[:_LONGEST].decode("utf-8", "replace")
     except OSError:  # of another user, or too large to be for people: the pipeline is no less done
         return []
-    return ["", *(clean(line) for line in text_lines(text)), f"  ({display_path(file)})"]
+    shown = [file, *_figures(file.parent)]
+    return ["", *(clean(line) for line in text_lines(text)), *(f"  ({clean(display_path(each))})" for each in shown)]
+
+
+def _figures(folder: Path) -> list[Path]:
+    """What there is to look at beside a report, by its kind of file."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix.lower() in _FIGURES)[:_MOST_FIGURES]
+    except OSError:  # of another user
+        return []
 
 
 def _failures(sweep: Sweep) -> list[str]:

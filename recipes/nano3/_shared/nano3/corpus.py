@@ -7,11 +7,15 @@ import gzip
 import hashlib
 import io
 import json
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from nano3 import tables
+from nano3.cleaning import text_of
 from nano3.hub import HUB, hub_files
 from nano3.pieces import Piece
 from nano3.settings import SettingsError
@@ -60,21 +64,33 @@ def pieces_of(path: Path, size: int) -> Iterator[Piece]:
             start = end
 
 
-def texts_of(piece: Piece, field: str, separator: str | None) -> Iterator[str]:
-    """The text of each row, stripped, '' for one that has none: a field of an object, or what separators part.
+def texts_of(
+    piece: Piece,
+    field: str,
+    separator: str | None,
+    form: str | None = None,
+    without_control: bool = False,
+    *,
+    dropped: Counter[str] | None = None,
+) -> Iterator[str]:
+    """The text of each row, clean, '' for one that has none: a field of an object, or what separators part.
+
+    Args:
+        dropped: gets the reasons of those that have none.
 
     Raises:
-        SettingsError: a row is no object, or has no such field.
+        SettingsError: a row is no object, or has no such field, or the file cannot be read.
     """
-    if not (_is_json(Path(piece.path)) or tables.is_table(piece.path)):
-        yield from map(str.strip, _parts(piece, separator))
-        return
-    for number, row in objects_of(piece):
-        try:
-            text = row[field]
-        except (KeyError, TypeError) as error:
-            raise SettingsError(f"{place_of(piece, number)}: no JSON object with a field {field!r}") from error
-        yield "" if text is None else str(text).strip()
+    for value in _values(piece, field, separator):
+        text, reason = text_of(value, form, without_control)
+        if reason and dropped is not None:
+            dropped[reason] += 1
+        yield text
+
+
+def is_cut(path: Path) -> bool:
+    """Whether a file has rows that are told apart without reading it whole: lines of JSON, or those of a table."""
+    return tables.is_table(path.name) or _is_json(path)
 
 
 def objects_of(piece: Piece) -> Iterator[tuple[int, Any]]:
@@ -85,12 +101,12 @@ def objects_of(piece: Piece) -> Iterator[tuple[int, Any]]:
     if tables.is_table(piece.path):
         yield from enumerate(tables.rows_of(piece), start=1)
         return
-    with _opened(piece, newline=None) as lines:
+    with _readable(piece.path), _opened(piece, newline=None) as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
                     row = json.loads(line)
-                except json.JSONDecodeError:
+                except (ValueError, RecursionError):
                     row = None
                 yield number, row
 
@@ -121,9 +137,21 @@ def _is_json(path: Path) -> bool:
     return bool(suffixes) and suffixes[-1] in JSON_SUFFIXES
 
 
+def _values(piece: Piece, field: str, separator: str | None) -> Iterator[object]:
+    if not is_cut(Path(piece.path)):
+        yield from _parts(piece, separator)
+        return
+    for number, row in objects_of(piece):
+        try:
+            value = row[field]
+        except (KeyError, TypeError) as error:
+            raise SettingsError(f"{place_of(piece, number)}: no JSON object with a field {field!r}") from error
+        yield value
+
+
 def _parts(piece: Piece, separator: str | None) -> Iterator[str]:
     """A text cut at the separators from its beginning on, as `str.split` does it, with one part in memory."""
-    with _opened(piece, newline="") as stream:
+    with _readable(piece.path), _opened(piece, newline="") as stream:
         if not separator:
             yield stream.read()
             return
@@ -134,14 +162,25 @@ def _parts(piece: Piece, separator: str | None) -> Iterator[str]:
         yield held
 
 
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """Names the file whose content is no gzip; what a disk has for errors is none of the user's, and goes on."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
+
+
 def _opened(piece: Piece, newline: str | None) -> IO[str]:
+    """A piece as text. Bytes that are no UTF-8 become lone surrogates, which tell the row that they stand in."""
+    as_text: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape", "newline": newline}
     if piece.path.endswith(".gz"):
-        return gzip.open(piece.path, "rt", encoding="utf-8", newline=newline)
+        return gzip.open(piece.path, "rt", **as_text)
     stream = open(piece.path, "rb")  # noqa: PTH123, SIM115 - closed with what wraps it
     if piece.end is None:
-        return io.TextIOWrapper(stream, encoding="utf-8", newline=newline)
+        return io.TextIOWrapper(stream, **as_text)
     stream.seek(piece.start)
-    return io.TextIOWrapper(io.BufferedReader(_Part(stream, piece.end - piece.start), BLOCK), "utf-8", newline=newline)
+    return io.TextIOWrapper(io.BufferedReader(_Part(stream, piece.end - piece.start), BLOCK), **as_text)
 
 
 class _Part(io.RawIOBase):

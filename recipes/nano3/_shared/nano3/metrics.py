@@ -72,7 +72,7 @@ class ShardProgress:
     def __init__(self, shards: int, total_bytes: int) -> None:
         self._shards, self._bytes = shards, max(1, total_bytes)
         self._done = self._read = self._rows = self._tokens = 0
-        self._earlier_read = self._earlier_tokens = 0
+        self._earlier_read = self._earlier_tokens = self._earlier_rows = 0
         self._log = MetricsLog(None)
         self._begun = self._told = time.monotonic()
 
@@ -81,18 +81,21 @@ class ShardProgress:
         self._done += 1
         self._read, self._rows, self._tokens = self._read + size, self._rows + rows, self._tokens + tokens
         if earlier:
-            self._earlier_read, self._earlier_tokens = self._read, self._tokens
+            self._earlier_read, self._earlier_tokens, self._earlier_rows = self._read, self._tokens, self._rows
         now = time.monotonic()
         if self._done < self._shards and (earlier or now - self._told < PROGRESS_SECONDS):
             return
         self._told = now
         seconds = max(now - self._begun, 1e-3)
-        rate = (self._tokens - self._earlier_tokens) / seconds
+        unit, count, before = "tokens", self._tokens, self._earlier_tokens
+        if not count:  # what makes none is told by rows
+            unit, count, before = "rows", self._rows, self._earlier_rows
+        rate = (count - before) / seconds
         left = (self._bytes - self._read) * seconds / max(1, self._read - self._earlier_read)
         print(
             f"shard {self._done}/{self._shards}  {self._read / 1e6:,.1f} of {self._bytes / 1e6:,.1f} MB"
-            f"  {self._tokens:,} tokens  {rate:,.0f} tokens/s  {left:.0f} s left",
+            f"  {count:,} {unit}  {rate:,.0f} {unit}/s  {left:.0f} s left",
             flush=True,
         )
         known = {"step": self._done, "rows": self._rows, "tokens": self._tokens}
-        self._log.write({**known, "tokens_per_second": round(rate), "seconds_left": round(left)})
+        self._log.write({**known, f"{unit}_per_second": round(rate), "seconds_left": round(left)})

@@ -22,10 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from nano3.blend import SPLITS, write_blend
+from nano3.cleaning import FORMS
 from nano3.corpus import find_files, pieces_of, split_of, texts_of
 from nano3.dataset_folder import fresh, is_whole, partial_folder, publish, tell_rows
 from nano3.files import sha256_of, write_text_atomic
 from nano3.indexed_parts import histogram_of, join, type_code_of
+from nano3.inputs import Input, look_at
 from nano3.metrics import ShardProgress
 from nano3.prepare_shard import tokenize
 from nano3.settings import SettingsError
@@ -33,6 +35,10 @@ from nano3.shards import MOST, Result, Shard, folder_of, plan_shards, run_shards
 
 LAYOUT = 1
 TOKENIZER = "tokenizer"
+TOKENIZER_FILES = (
+    "tokenizer*", "special_tokens_map.json", "added_tokens.json", "chat_template*", "vocab*", "merges*", "*.model",
+    "config.json",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,16 @@ class SplitSettings:
 
 
 @dataclass(frozen=True)
+class CleanSettings:
+    """What is changed in texts beside the blanks around them: `normalize` to a normal form of Unicode (`NFC`, `NFKC`),
+    and whether control characters but tabs and ends of lines are left out.
+    """
+
+    normalize: str | None = None
+    drop_control: bool = False
+
+
+@dataclass(frozen=True)
 class PrepareSettings:
     """All that the data preparation can be told."""
 
@@ -70,6 +86,7 @@ class PrepareSettings:
     datasets: list[DatasetSettings]
     tokenizer: TokenizerSettings
     split: SplitSettings = field(default_factory=SplitSettings)
+    clean: CleanSettings = field(default_factory=CleanSettings)
     seed: int = 1234
     workers: int | None = None
     shard_bytes: int = 16_000_000
@@ -87,14 +104,18 @@ def prepare(settings: PrepareSettings, recipe_folder: Path) -> None:
     """Write the dataset into `settings.output_dir`, or say that it is already there."""
     _check(settings)
     files = {dataset.name: find_files(dataset.paths, recipe_folder) for dataset in settings.datasets}
-    fingerprint = _fingerprint(settings, files)
+    inputs = {
+        dataset.name: [look_at(path, dataset.separator) for path in files[dataset.name]]
+        for dataset in settings.datasets
+    }
+    fingerprint = _fingerprint(settings, inputs)
     output = settings.output_dir.resolve()
     if is_whole(output, fingerprint):
         print(f"up to date: {output}")
         return
     partial = partial_folder(output, f"data-{fingerprint[:16]}-{settings.shard_bytes}")
     try:
-        manifest = _build(settings, files, partial, output)
+        manifest = _build(settings, files, inputs, partial, output)
     except SettingsError:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -112,23 +133,41 @@ def _check(settings: PrepareSettings) -> None:
         raise SettingsError("tokenizer needs either path or train_vocab_size")
     if not 0 < settings.split.valid < 1 or settings.split.test < 0 or settings.split.valid + settings.split.test >= 1:
         raise SettingsError("split.valid must lie between 0 and 1, and valid and test together below 1")
+    if settings.clean.normalize not in (None, *FORMS):
+        raise SettingsError(f"clean.normalize must be one of {', '.join(FORMS)}, or null")
     if settings.shard_bytes < 1 or (settings.workers is not None and settings.workers < 1):
         raise SettingsError("shard_bytes and workers must be 1 or more")
 
 
-def _fingerprint(settings: PrepareSettings, files: dict[str, list[Path]]) -> str:
+def _fingerprint(settings: PrepareSettings, inputs: dict[str, list[Input]]) -> str:
     chosen = dataclasses.asdict(settings)
     for unimportant in ("output_dir", "workers", "shard_bytes"):
         del chosen[unimportant]
-    inputs = {name: [(path.name, sha256_of(path)) for path in paths] for name, paths in files.items()}
-    text = json.dumps([LAYOUT, chosen, inputs], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    if settings.clean == CleanSettings():  # a dataset of before there was this setting is not made anew
+        del chosen["clean"]
+    known = [LAYOUT, chosen, {name: [(each.name, each.sha256) for each in found] for name, found in inputs.items()}]
+    if settings.tokenizer.path is not None and (folder := Path(settings.tokenizer.path)).is_dir():
+        known.append([(file.name, sha256_of(file)) for file in tokenizer_files(folder)])
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
-def _build(settings: PrepareSettings, files: dict[str, list[Path]], partial: Path, output: Path) -> dict[str, Any]:
+def tokenizer_files(folder: Path) -> list[Path]:
+    """What of a folder a tokenizer is loaded from; a model's weights may lie beside it."""
+    return sorted({file for pattern in TOKENIZER_FILES for file in folder.glob(pattern) if file.is_file()})
+
+
+def _build(
+    settings: PrepareSettings,
+    files: dict[str, list[Path]],
+    inputs: dict[str, list[Input]],
+    partial: Path,
+    output: Path,
+) -> dict[str, Any]:
     tokenizer = _tokenizer(settings, files, partial)
     shards = _plan(settings, files)
     results = _run(settings, shards, tokenizer, partial)
+    kept = sum(sum(result["documents"].values()) for result in results)
+    tell_rows(results, kept, [each.rows for found in inputs.values() for each in found])
     counts, built = _counts(settings, shards, results), fresh(partial / "whole")
     totals = {split: _sum(per_split[split] for per_split in counts.values()) for split in SPLITS}
     for split in ("train", "valid"):
@@ -169,7 +208,7 @@ def _tokenizer(settings: PrepareSettings, files: dict[str, list[Path]], partial:
                 for path in files[dataset.name]
                 for piece in pieces_of(path, path.stat().st_size)
             )
-            texts = (text for dataset, piece in pieces for text in texts_of(piece, dataset.field, dataset.separator))
+            texts = (text for dataset, piece in pieces for text in texts_of(piece, *_reading(settings, dataset)))
             train = (text for text in texts if text and _split(settings, text) == "train")
             made = train_tokenizer(train, settings.tokenizer.train_vocab_size or 0)
         save_tokenizer(made, fresh(partial / TOKENIZER))
@@ -198,10 +237,10 @@ def _run(settings: PrepareSettings, shards: list[Shard], tokenizer: dict[str, in
         "type_code": type_code_of(tokenizer["vocabulary_size"]),
         "eos_token_id": tokenizer["eos_token_id"],
         "shares": [settings.seed, settings.split.valid, settings.split.test],
-        "rows": [[dataset.field, dataset.separator] for dataset in settings.datasets],
+        "rows": [_reading(settings, dataset) for dataset in settings.datasets],
     }
     progress = ShardProgress(len(shards), sum(shard.size for shard in shards))
-    results = run_shards(
+    return run_shards(
         shards,
         tokenize,
         job,
@@ -211,8 +250,11 @@ def _run(settings: PrepareSettings, shards: list[Shard], tokenizer: dict[str, in
         ),
         settings.workers,
     )
-    tell_rows(results, sum(sum(result["documents"].values()) for result in results))
-    return results
+
+
+def _reading(settings: PrepareSettings, dataset: DatasetSettings) -> tuple[str, str | None, str | None, bool]:
+    """How the texts of a dataset are read, as `texts_of` is told."""
+    return dataset.field, dataset.separator, settings.clean.normalize, settings.clean.drop_control
 
 
 def _counts(settings: PrepareSettings, shards: list[Shard], results: list[Result]) -> dict[str, dict[str, Counts]]:

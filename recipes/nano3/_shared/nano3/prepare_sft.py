@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nano3.conversations import is_marked
 from nano3.dataset_folder import fresh, tell_rows
 from nano3.packing import pack_files
 from nano3.prepare_sft_shard import render
 from nano3.rows import SPLITS, prepare_rows, run
 from nano3.settings import SettingsError
-from nano3.shards import Shard, folder_of
+from nano3.shards import Result, Shard, folder_of
 
 TOO_LONG = ("drop", "cut", "fail")
 SHARED = "shared://"
+MASKS = 2
+"""Of the masks that are made where a template does not mark the answers: those of before are made anew."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def prepare(settings: SftSettings, recipe_folder: Path) -> None:
         raise SettingsError("sequence_length must be 2 or more")
     tokenizer = _tokenizer(settings.tokenizer)
 
-    def build(shards: list[Shard], partial: Path) -> tuple[Path, dict[str, Any]]:
+    def build(shards: list[Shard], partial: Path, there: list[int | None]) -> tuple[Path, dict[str, Any]]:
         built = fresh(partial / "whole")
         tokenizer.save_pretrained(built / "tokenizer")
         job = {
@@ -59,7 +62,8 @@ def prepare(settings: SftSettings, recipe_folder: Path) -> None:
             "valid": settings.valid,
         }
         results = run(settings, shards, render, job, partial)
-        dropped = tell_rows(results, sum(sum(result["kept"].values()) for result in results))
+        dropped = tell_rows(results, sum(sum(result["kept"].values()) for result in results), there)
+        _tell_answers(results)
         counts = {}
         for split in SPLITS:
             parts = [folder_of(shard, partial / "shards") / f"{split}.parquet" for shard in shards]
@@ -70,7 +74,17 @@ def prepare(settings: SftSettings, recipe_folder: Path) -> None:
             raise SettingsError("no conversation is left for training")
         return built, {"sequence_length": settings.sequence_length, "splits": counts, "dropped": dropped}
 
-    prepare_rows(settings, recipe_folder, [tokenizer.backend_tokenizer.to_str(), tokenizer.chat_template], build)
+    template = tokenizer.chat_template
+    deciding = [tokenizer.backend_tokenizer.to_str(), template, *([] if is_marked(template) else [MASKS])]
+    prepare_rows(settings, recipe_folder, deciding, build)
+
+
+def _tell_answers(results: list[Result]) -> None:
+    """Say what a template has kept from being learnt."""
+    if refused := next((result["refused"] for result in results if result["refused"]), ""):
+        print(f"the first conversation that the template refused: {refused}")
+    if passed_over := sum(result["passed_over"] for result in results):
+        print(f"{passed_over} answers are context alone: the template writes them otherwise where more follows them")
 
 
 def _tokenizer(settings: ChatTokenizerSettings) -> Any:

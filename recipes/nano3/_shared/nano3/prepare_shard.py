@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,12 +24,13 @@ BATCH_CHARACTERS = 1 << 22
 def tokenize(job: dict[str, Any], shard: Shard, folder: Path) -> Result:
     """Write a part per split (`indexed_parts`), and say how many rows, documents and tokens there were."""
     tokenizer, eos = _tokenizer(job["tokenizer"]), job["eos_token_id"]
-    rows = empty = 0
+    rows, dropped = 0, Counter[str]()
     with ExitStack() as stack:
         parts = {split: stack.enter_context(PartWriter(folder / split, job["type_code"])) for split in SPLITS}
-        for batch in _batches(text for piece in shard.pieces for text in texts_of(piece, *job["rows"][shard.group])):
+        reading = job["rows"][shard.group]
+        for batch in _batches(text for piece in shard.pieces for text in texts_of(piece, *reading, dropped=dropped)):
             texts = [text for text in batch if text]
-            rows, empty = rows + len(batch), empty + len(batch) - len(texts)
+            rows += len(batch)
             made: dict[str, list[list[int]]] = {split: [] for split in SPLITS}
             for text, encoding in zip(texts, tokenizer.encode_batch_fast(texts, add_special_tokens=False), strict=True):
                 ids = encoding.ids
@@ -38,7 +40,7 @@ def tokenize(job: dict[str, Any], shard: Shard, folder: Path) -> Result:
                 parts[split].append(documents)
     return {
         "rows": rows,
-        "dropped": {"empty": empty} if empty else {},
+        "dropped": dict(dropped),
         "documents": {split: part.documents for split, part in parts.items()},
         "tokens": {split: part.tokens for split, part in parts.items()},
     }

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from nano3.corpus import find_files, objects_of, pieces_of, place_of
 from nano3.dataset_folder import is_whole, partial_folder, publish
-from nano3.files import sha256_of
+from nano3.inputs import look_at
 from nano3.metrics import ShardProgress
 from nano3.pieces import Piece
 from nano3.settings import SettingsError
@@ -20,6 +20,8 @@ from nano3.shards import MOST, Result, Shard, plan_shards, run_shards
 
 SPLITS = ("train", "valid")
 LAYOUT = 1
+FORM = 2
+"""Of what a shard leaves: a run goes on from shards of this form alone."""
 NOT_DECIDING = ("output_dir", "workers", "shard_bytes")
 """Settings on which what is written does not depend."""
 
@@ -35,7 +37,7 @@ class RowSettings(Protocol):
     shard_bytes: int
 
 
-Build = Callable[[list[Shard], Path], tuple[Path, dict[str, Any]]]
+Build = Callable[[list[Shard], Path, list[int | None]], tuple[Path, dict[str, Any]]]
 
 
 def prepare_rows(settings: Any, recipe_folder: Path, extra: Sequence[object], build: Build) -> None:
@@ -44,7 +46,8 @@ def prepare_rows(settings: Any, recipe_folder: Path, extra: Sequence[object], bu
     Args:
         settings: a dataclass that is a `RowSettings`.
         extra: what decides on the result besides the settings and the inputs.
-        build: makes it of shards, in a folder that a run before may have left; the folder and its manifest.
+        build: makes it of shards, in a folder that a run before may have left, and is told how many rows each input
+            has (`Input.rows`); the folder and its manifest.
     """
     if not 0 <= settings.valid < 1:
         raise SettingsError("valid must lie between 0 and 1")
@@ -52,17 +55,18 @@ def prepare_rows(settings: Any, recipe_folder: Path, extra: Sequence[object], bu
         raise SettingsError("shard_bytes and workers must be 1 or more")
     files = find_files(settings.paths, recipe_folder)
     chosen = {key: value for key, value in dataclasses.asdict(settings).items() if key not in NOT_DECIDING}
-    known = [LAYOUT, chosen, [(path.name, sha256_of(path)) for path in files], *extra]
+    inputs = [look_at(path) for path in files]
+    known = [LAYOUT, chosen, [(each.name, each.sha256) for each in inputs], *extra]
     fingerprint = hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()
     output = settings.output_dir.resolve()
     if is_whole(output, fingerprint):
         print(f"up to date: {output}")
         return
-    partial = partial_folder(output, f"data-{fingerprint[:16]}-{settings.shard_bytes}")
+    partial = partial_folder(output, f"data-{fingerprint[:16]}-{settings.shard_bytes}-{FORM}")
     size = max(settings.shard_bytes, sum(path.stat().st_size for path in files) // MOST)
     shards = plan_shards([[piece for path in files for piece in pieces_of(path, size)]], size)
     try:
-        built, manifest = build(shards, partial)
+        built, manifest = build(shards, partial, [each.rows for each in inputs])
     except SettingsError:
         shutil.rmtree(partial, ignore_errors=True)
         raise

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nano3.pieces import Piece
+from nano3.settings import SettingsError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,6 +57,16 @@ def rows_before(piece: Piece) -> int:
     return sum(rows for _, rows in islice(_groups(piece.path), piece.start))
 
 
+def count_rows(path: Path) -> int:
+    """How many rows a file says that it has (Parquet), or its batches have."""
+    import pyarrow.parquet as pq
+
+    if path.name.endswith(ARROW):
+        return sum(rows for _, rows in _groups(str(path)))
+    with _readable(str(path)):
+        return int(pq.read_metadata(path).num_rows)
+
+
 def _groups(path: str) -> Iterator[tuple[int, int]]:
     """Bytes and rows of each group or batch."""
     import pyarrow.parquet as pq  # takes its time
@@ -64,7 +75,8 @@ def _groups(path: str) -> Iterator[tuple[int, int]]:
         with _stream(path) as batches:
             yield from ((batch.nbytes, batch.num_rows) for batch in batches)
         return
-    meta = pq.read_metadata(path)
+    with _readable(path):
+        meta = pq.read_metadata(path)
     for number in range(meta.num_row_groups):
         group = meta.row_group(number)
         yield sum(group.column(each).total_compressed_size for each in range(meta.num_columns)), group.num_rows
@@ -77,7 +89,7 @@ def _batches(piece: Piece) -> Iterator[pa.RecordBatch]:
         with _stream(piece.path) as batches:
             yield from islice(batches, piece.start, piece.end)
         return
-    with pq.ParquetFile(piece.path) as file:
+    with _readable(piece.path), pq.ParquetFile(piece.path) as file:
         last = file.num_row_groups if piece.end is None else piece.end
         yield from file.iter_batches(BATCH, row_groups=list(range(piece.start, last)))
 
@@ -87,5 +99,16 @@ def _stream(path: str) -> Iterator[pa.RecordBatchReader]:
     """The batches of a file, of which only what is looked at is read."""
     import pyarrow as pa
 
-    with pa.memory_map(path) as file, pa.ipc.open_stream(file) as batches:
+    with _readable(path), pa.memory_map(path) as file, pa.ipc.open_stream(file) as batches:
         yield batches
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """Names the file whose content is no table; what a disk has for errors is none of the user's, and goes on."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error

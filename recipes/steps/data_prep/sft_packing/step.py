@@ -106,11 +106,14 @@ def main(config: Config) -> None:
                 writers.write(split, packing.pack(mine, length))
             metrics.append(step=kept.counts["conversations"], conversations=kept.counts["conversations"])
     if not writers.counts["train"]["rows"]:
-        raise ConfigError("no conversation is left for training")
+        first = f": {kept.first_left_out}" if kept.first_left_out else ""
+        raise ConfigError(f"no conversation is left for training{first}")
     tokenizer.save_pretrained(output / "tokenizer")
     manifest = {"sequence_length": length, "splits": writers.counts, **kept.counts}
     (output / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     print(f"{kept.counts['conversations']} conversations, {kept.counts['too_long']} too long ({kept.too_long})")
+    if kept.first_left_out:
+        print(f"{kept.counts['not_learnable']} left out, as nothing can be learnt of them; {kept.first_left_out}")
     for split, count in writers.counts.items():
         print(f"{split}: {count['rows']} rows, {count['tokens']} tokens, {packing.filled(count, length):.1%} filled")
 
@@ -123,13 +126,19 @@ class Kept:
             raise ConfigError(f"too_long must be one of {', '.join(TOO_LONG)}, not {too_long!r}")
         self.render = chat.Renderer(tokenizer)
         self.length, self.too_long = length, too_long
-        self.counts = {"conversations": 0, "too_long": 0, "without_answer": 0}
+        self.counts = {"conversations": 0, "too_long": 0, "without_answer": 0, "not_learnable": 0}
+        self.first_left_out = ""
 
     def conversations(self, rows: Iterable[Path]) -> Iterator[tuple[str, packing.Sequence]]:
         """What a row says, and its tokens."""
         for row in files.read_rows(rows):
             self.counts["conversations"] += 1
-            made = self.render(row, self.counts["conversations"])
+            try:
+                made = self.render(row, self.counts["conversations"])
+            except chat.LeftOutError as error:
+                self.counts["not_learnable"] += 1
+                self.first_left_out = self.first_left_out or f"row {self.counts['conversations']}: {error}"
+                continue
             if len(made.ids) > self.length:
                 made = self._shortened(made)
             if made is not None and any(made.mask):

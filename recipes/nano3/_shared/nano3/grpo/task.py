@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nano3.dataset_folder import check_files
 from nano3.settings import SettingsError
 
 
@@ -23,9 +24,10 @@ def read_questions(folder: Path, split: str) -> list[Question]:
     """The rows of a split, as data preparation has written them for NeMo-RL: `input` and `output`.
 
     Raises:
-        SettingsError: there are none, or a row is no such row.
+        SettingsError: the folder is no prepared dataset, or there are no rows, or one is no such row.
     """
     file = folder / f"{split}.jsonl"
+    check_files(folder, file.name)
     try:
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
         found = [Question(str(row["input"]), str(row["output"])) for row in rows]

@@ -43,6 +43,7 @@ def read_corpus(folder: Path) -> Corpus:
     try:
         manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         blends = read_blend(folder / "blend.json")
+        _check_weights(blends["train"])
         return Corpus(
             train=_stream(blends["train"]),
             valid=_stream(blends["valid"]),
@@ -94,6 +95,17 @@ def check_length(corpus: Corpus, key: str, length: int) -> None:
 def _stream(blend: Blend) -> Tokens:
     parts = [IndexedReader(prefix).tokens for _, prefix in blend]
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=np.uint16), *parts])
+
+
+def _check_weights(blend: Blend) -> None:
+    """Raise where a dataset has another weight than its number of tokens: every token is read as often as any other."""
+    tokens = [len(IndexedReader(prefix).tokens) for _, prefix in blend]
+    weights, total = [weight for weight, _ in blend], sum(weight for weight, _ in blend)
+    shares = [[part / (sum(parts) or 1) for part in parts] for parts in (weights, tokens)]
+    if total and max((abs(one - other) for one, other in zip(*shares, strict=True)), default=0.0) > 0.01:
+        raise ValueError(
+            "its datasets have weights of their own (`weight` in data prep), which this path does not honour"
+        )
 
 
 def _window(tokens: Tokens, place: tuple[int, int], per_epoch: int, seed: int, length: int) -> Tokens:

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from transformers import NemotronHForCausalLM
 
+from nano3.dataset_folder import check_files
 from nano3.files import sha256_of
 from nano3.metrics import Record
 from nano3.packed import Conversation, read_packed
@@ -33,6 +34,7 @@ class FineTuning:
     def __init__(self, settings: SftSettings) -> None:
         self.settings = settings
         self.base, self.tokenizer = settings.base_dir / "hf", settings.data_dir / "tokenizer"
+        check_files(settings.data_dir, "train.parquet", "valid.parquet")
         self.train, self.valid = (_read(settings.data_dir / f"{split}.parquet") for split in ("train", "valid"))
         check_tokenizers(self.base, self.tokenizer)
         self.corpus = read_corpus(settings.text.dir) if settings.text.dir else None

@@ -86,13 +86,15 @@ def read_questions(file: Path, tokenizer: PreTrainedTokenizerFast) -> list[Quest
     """The questions of a JSON-lines file, the shortest first, in the words of the chat template where there is one.
 
     Raises:
-        SettingsError: the file is not there, or a line has no prompt and answer.
+        SettingsError: the file is not there or empty, or a line has no prompt and answer.
     """
     try:
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         asked = [(str(row["prompt"]), str(row["answer"])) for row in rows]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError(f"questions {file}: no JSON lines with prompt and answer: {error}") from error
+    if not asked:
+        raise SettingsError(f"questions {file}: the file is empty")
     ask = _in_chat if tokenizer.chat_template else _plainly
     return sorted((ask(tokenizer, prompt, answer) for prompt, answer in asked), key=lambda each: len(each.prompt))
 

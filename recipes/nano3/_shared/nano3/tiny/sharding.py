@@ -44,17 +44,21 @@ def spread(model: Any, train: Train, ranks: Ranks) -> torch.nn.Module:
 
 @contextmanager
 def gathered(model: torch.nn.Module) -> Iterator[None]:
-    """Each process has the whole model meanwhile: it may ask it more or less often than the others do."""
+    """Each process has the whole model meanwhile: it may ask it more or less often than the others do.
+
+    Afterwards all parts are as `spread` has left them: FSDP2 keeps the outermost one whole between forward and
+    backward, as it is needed again at once.
+    """
     parts = [part for part in model.modules() if isinstance(part, FSDPModule)]
-    for part in parts:
-        part.set_reshard_after_forward(False, recurse=False)
-        part.unshard()
     try:
+        for part in parts:
+            part.set_reshard_after_forward(False, recurse=False)
+            part.unshard()
         yield
     finally:
         for part in parts:
             part.reshard()
-            part.set_reshard_after_forward(True, recurse=False)
+            part.set_reshard_after_forward(part is not model, recurse=False)
 
 
 def whole(value: torch.Tensor) -> torch.Tensor:

@@ -370,6 +370,7 @@ def names_one(text: str, families: set[str]) -> bool:
 OWN_ROOMS = re.compile(r"nemo_runspec/backends/(local|docker|slurm|lepton|dgxcloud)/")
 NAMES_EXECUTOR = {
     "nemo_runspec/backends/__init__.py": "the table",
+    "nemo_runspec/records/who_decides.py": "a table of functions, by their modules",
     "nemo_runspec/runner/squash.py": "squash files are Slurm's alone",
     "nemotron/cli/commands/kit.py": "its commands",
     "nemotron/cli/execute.py": "and how to type them",
@@ -381,7 +382,11 @@ NAMES_KEY = {
     "nemo_runspec/backends/stall.py": {"stall_timeout"},  # declares it, for those that have it
     "nemo_runspec/diagnosis/causes.py": {"setup_lines"},  # of what failed on the job's side
     "nemo_runspec/script/markers.py": {"setup_lines"},
-    "nemo_runspec/remote/deadlines.py": {"queue_timeout", "pull_timeout", "start_timeout"},  # words of a `Policy`
+    "nemo_runspec/diagnosis/phases.py": {
+        "queue_timeout",
+        "pull_timeout",
+        "start_timeout",
+    },  # remedies
     "nemo_runspec/records/earlier.py": {"avoid_failed_nodes"},
     "nemotron/cli/recipe_help.py": {"build_time"},  # an example, where there is one
 }

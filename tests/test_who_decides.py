@@ -11,11 +11,11 @@ import pytest
 from job_records import gone, record, stored
 from support import REPOSITORY
 
+from nemo_runspec.backends import shared_directory
 from nemo_runspec.backends.docker.worker import DockerWorker
 from nemo_runspec.records import JobStore
 from nemo_runspec.records.settle import settled
 from nemo_runspec.records.who_decides import WHO_DECIDES
-from nemo_runspec.remote import shared
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import NOT_RUN, MarkedEnd, NodeMarker, contradicts, marked_end, read_markers
 from nemo_runspec.supervise.outcome import outcome_of
@@ -106,5 +106,5 @@ def test_so_does_docker(folder: Path):
 
 
 def test_so_does_a_directory_that_is_shared_with_the_job(folder: Path):
-    found = shared.ended(folder, 1, stopped=False)
+    found = shared_directory.ended(folder, 1, stopped=False)
     assert found is not None and (found.state, found.exit_code, found.reason) == FAILED

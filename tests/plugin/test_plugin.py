@@ -47,10 +47,12 @@ def test_its_keys_are_listed_by_topic(bench: Bench):
 
 
 def test_its_shell_text_is_run_as_it_stands(bench: Bench):
-    """`<in >out` would be a placeholder anywhere else."""
-    bench.profile(prologue="echo b >in; echo a >>in; sort <in >out")
-    done = bench.attached("print(open(os.environ['NEMOTRON_JOB_DIR'] + '/out').read().split())")
-    assert "['a', 'b']" in done.out, done.err
+    """`<in >out` would be a placeholder anywhere else. Each node has a folder of its own: both run it at once."""
+    bench.profile(prologue="mkdir n$SPOOL_NODE; cd n$SPOOL_NODE; echo b >in; echo a >>in; sort <in >out; cd ..")
+    done = bench.attached(
+        "print(open('{NEMOTRON_JOB_DIR}/n{NEMOTRON_NODE_RANK}/out'.format(**os.environ)).read().split())"
+    )
+    assert done.out.count("['a', 'b']") == 2, done.out + done.err
 
 
 def test_its_platform_keeps_secrets(bench: Bench):

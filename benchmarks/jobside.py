@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from job_scripts import environment, lay_out, plan_for
 
-from nemo_runspec.jobside.gates import Gates
+from nemo_runspec.jobside.barriers import Barriers
 from nemo_runspec.jobside.ranks import Ranks
 from nemo_runspec.jobside.records import Folder
 from nemo_runspec.script.layout import JobLayout
@@ -160,13 +160,13 @@ def records(top: Path) -> list[Row]:
         Path(status.file(f"node-{number}")).write_text(json.dumps({"node": number, **node}), encoding="utf-8")
         Path(status.file(f"rank-{number}")).write_text(json.dumps(given), encoding="utf-8")
         Path(status.file(f"met.{number}")).touch()
-    gates = Gates(status.path, 0, RANKS, 60)
+    barriers = Barriers(status.path, 0, RANKS, 60)
     ranks = Ranks(status, status, 0, RANKS)
     rows = {
         "10,000 nodes' records read": lambda: len(read_markers(Path(status.path))) == RANKS,
         "10,000 ranks' records summed": lambda: ranks.given()["lines"] == 3 * RANKS,
         "10,000 ranks' records looked through for a failure": lambda: ranks.first_failure() is None,
-        "a barrier of 10,000 that have come": lambda: gates.reach("met", time.sleep) is None,
+        "a barrier of 10,000 that have come": lambda: barriers.reach("met", time.sleep) is None,
     }
     return [timed(what, done) for what, done in rows.items()]
 

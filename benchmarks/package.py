@@ -66,11 +66,11 @@ def measure(case: Case, folder: Path, home: Path) -> None:
 
 def run_stage(stage: str, folder: Path) -> None:
     """`plan`: what a dry run does about the package; `pack`: that, and the archive."""
-    from nemo_runspec.packaging.origin import Origin
     from nemo_runspec.packaging.pack import pack
+    from nemo_runspec.packaging.project_context import ProjectContext
     from nemo_runspec.packaging.summary import summarise_package
 
-    package = summarise_package({"packager": "git"}, "local", Origin(folder))
+    package = summarise_package({"packager": "git"}, "local", ProjectContext(folder))
     if stage == "pack":
         pack(package, lambda line: None)
 

@@ -70,7 +70,8 @@ def keys_written(tree: ast.AST) -> Iterator[str]:
 
 
 def test_nobody_but_its_backend_reads_a_handle():
-    trees = {path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in outside()}
+    texts = {path.relative_to(SRC).as_posix(): path.read_text(encoding="utf-8") for path in outside()}
+    trees = {name: ast.parse(text) for name, text in texts.items() if "handle" in text}
     assert {(name, key) for name, tree in trees.items() for key in keys_read(tree)} == CONTRACT
     assert {(name, key) for name, tree in trees.items() for key in keys_written(tree) if key not in WRITTEN} == set()
 

@@ -34,7 +34,8 @@ def load_profile(name: str, *, env_file: str | Path | None = None) -> Profile:
     """A profile of the env file in force, with `extends` followed and `${oc.env:…}` resolved.
 
     Args:
-        name: the section. `env_file`: a file to read instead of the one in force.
+        name: the section.
+        env_file: a file to read instead of the one in force.
 
     Raises:
         nemo_runspec.errors.UserError: no env file, no such profile, or any problem in its chain.
@@ -62,10 +63,14 @@ def plan(
 
     Args:
         recipe: a recipe's path (`nano3/pretrain`) or a script's (`./train.py`).
-        config: a config's name or a YAML file. `profile`: None for this machine. `overrides`: Hydra's syntax.
-        args: arguments for the script itself. `mode`: `run` (attached) or `batch` (detached).
+        config: a config's name or a YAML file.
+        profile: None for this machine.
+        overrides: Hydra's syntax.
+        args: arguments for the script itself.
+        mode: `run` (attached) or `batch` (detached).
         env_file: an `env.toml` to read instead of the one in force.
-        name: what the job's name begins with. `tags`, `note`: to find it by, and what it is for.
+        name: what the job's name begins with.
+        tags, note: to find it by, and what it is for.
         env: variables of the job's environment, over those of the profile. A secret's value stays out of the plan.
 
     Raises:
@@ -176,7 +181,8 @@ def executor(
     """A NeMo-Run executor made from a profile, for scripts that call NeMo-Run themselves. Imports NeMo-Run.
 
     Args:
-        profile: the section. `overrides`: Hydra's syntax, such as `run.env.nodes=2`.
+        profile: the section.
+        overrides: Hydra's syntax, such as `run.env.nodes=2`.
 
     Raises:
         nemo_runspec.errors.UserError: a problem of the profile, or required fields it leaves open.

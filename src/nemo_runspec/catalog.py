@@ -138,7 +138,7 @@ def recipe_roots(start: Path | None = None) -> list[Path]:
         UserError: `NEMOTRON_RECIPES` names what is no folder; the project's own is not obeyed, as somebody else may
             have written it.
     """
-    named = [_named(p) for p in os.environ.get("NEMOTRON_RECIPES", "").split(os.pathsep) if p]
+    named = [_recipe_root(p) for p in os.environ.get("NEMOTRON_RECIPES", "").split(os.pathsep) if p]
     own = _project_recipes(start or Path.cwd())
     roots: list[Path] = []
     for root in [*named, *([own] if own else []), builtin_root()]:
@@ -202,7 +202,7 @@ def check_obeyed(recipe: Recipe) -> None:
 
 
 def declares_itself(script: Path) -> bool | None:
-    """Whether a script has a PEP 723 block and names `tool.runspec`: it is a command. None where it cannot be read."""
+    """True if a script has a PEP 723 block and names `tool.runspec`: it is a command. None where it cannot be read."""
     try:
         if not stat.S_ISREG(script.stat().st_mode):
             return False
@@ -284,7 +284,7 @@ def _product_folder() -> Path:
     return Path(__file__).resolve().parents[1] / "nemotron"
 
 
-def _named(text: str) -> Path:
+def _recipe_root(text: str) -> Path:
     """A folder of `NEMOTRON_RECIPES`."""
     folder = expanded(text).absolute()
     if not folder.is_dir():

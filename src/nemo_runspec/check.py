@@ -1,4 +1,4 @@
-"""One thing that was looked at, and what a backend is asked to look at."""
+"""A check: its result, and the request that a backend runs checks for."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Check:
     name: str
     verdict: Verdict
     seen: str
-    mend: str = ""
+    remedy: str = ""
     key: str = ""
 
     def error(self) -> UserError:
         """The same as an error, for a caller that refuses."""
-        return UserError(self.seen, remedy=self.mend or None, key=self.key)
+        return UserError(self.seen, remedy=self.remedy or None, key=self.key)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What a backend is asked.
+class CheckRequest:
+    """The profile that a backend checks.
 
     Args:
         profile: the profile's name.
@@ -50,22 +50,22 @@ class Question:
 
 
 def ok(name: str, seen: str) -> Check:
-    """It is as it should be."""
+    """A check that passed."""
     return Check(name, "ok", seen)
 
 
 def warning(name: str, seen: str, mend: str = "") -> Check:
-    """It may work."""
+    """A check after which the profile may still work."""
     return Check(name, "warning", seen, mend)
 
 
 def failed(name: str, seen: str, mend: str = "", key: str = "") -> Check:
-    """It will not work."""
+    """A check after which the profile will not work."""
     return Check(name, "failed", seen, mend, key)
 
 
 def skipped(name: str, because: str, how: str = "") -> Check:
-    """It was not looked at."""
+    """A check that was not run."""
     return Check(name, "skipped", because, how)
 
 

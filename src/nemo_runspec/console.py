@@ -1,4 +1,4 @@
-"""What a person is told while something runs: an interface that says nothing, and the one of a terminal."""
+"""Interfaces for what a person is told while something runs: one that says nothing, and the one of a terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import sys
 from collections.abc import Callable, Iterable
 
 from nemo_runspec.visible import unfiltered
+
+Say = Callable[[str], object]
+"""Takes a line for a person."""
 
 ERASE = "\r\x1b[K"
 _quiet = False
@@ -19,7 +22,7 @@ def be_quiet(wanted: bool) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether nobody wants to hear how it goes: neither lines nor bars are shown then."""
+    """True if nobody wants to hear how it goes: neither lines nor bars are shown then."""
     return _quiet
 
 

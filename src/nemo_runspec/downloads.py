@@ -1,4 +1,4 @@
-"""What an installation by uv will fetch, said before it begins: packages, bytes, and which build of torch.
+"""Announces what uv will fetch before it does: packages, bytes, and which build of torch.
 
 uv writes what it has resolved as a `pylock.toml` (PEP 751) with sizes: for one interpreter, one wheel a package; of a
 script, for all interpreters.
@@ -40,7 +40,8 @@ def for_python(lock: Mapping[str, Any], wanted: Collection[tuple[str, str]], ver
     """Of a lock for all interpreters what one on this machine gets: of each package the largest wheel that may be its.
 
     Args:
-        wanted: names and versions of the packages it gets. `version`: of Python, such as `3.11.7`.
+        wanted: names and versions of the packages it gets.
+        version: of Python, such as `3.11.7`.
     """
     packages = [each for each in lock.get("packages", ()) if isinstance(each, Mapping)]
     found = [each for each in packages if (str(each.get("name")), str(each.get("version", ""))) in wanted]
@@ -54,7 +55,7 @@ def _largest(wheels: Iterable[Mapping[str, Any]], version: str) -> list[Mapping[
 
 
 def _fits(wheel: str, tag: str) -> bool:
-    """Whether a wheel, by its name, may be for CPython of that tag on this machine, or for one much like it."""
+    """True if a wheel, by its name, may be for CPython of that tag on this machine, or for one much like it."""
     python, abi, machine = wheel.removesuffix(".whl").rsplit("-", 3)[-3:]
     for_it = abi == "abi3" or bool({"py3", tag} & set(python.split(".")))
     system = {"linux": "linux", "darwin": "macosx"}.get(sys.platform, "")

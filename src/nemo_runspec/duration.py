@@ -91,7 +91,7 @@ def span(seconds: float) -> str:
 
 
 def is_moment(text: object) -> bool:
-    """Whether it is a time with its offset from UTC, ISO 8601."""
+    """True if it is a time with its offset from UTC, ISO 8601."""
     try:
         return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
     except ValueError:

@@ -15,10 +15,12 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from nemo_runspec.console import Say
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,8 +38,6 @@ from nemo_runspec.spinner import Spinner
 from nemo_runspec.uv_process import find_uv, run_uv, uv_environment
 from nemo_runspec.uv_table import local_sources, script_of
 
-Progress = Callable[[str], None]
-
 _COMPLETE = "complete"
 _USED = "environments"
 _TORCH = "UV_TORCH_BACKEND"
@@ -50,7 +50,7 @@ _VERSION = "import sys; print(*sys.version_info[:3])"
 _CLAUSE = re.compile(r"\s*(>=|<=|==|!=|~=|>|<)\s*([0-9]+(?:\.[0-9]+)*)(\.\*)?\s*")
 
 
-def ensure_env(python: PythonEnv, on_progress: Progress, whose: str = "the recipe's") -> Path | None:
+def ensure_env(python: PythonEnv, on_progress: Say, whose: str = "the recipe's") -> Path | None:
     """The `bin` folder of an environment with what a recipe depends on; made now unless it exists.
 
     The first time takes as long as the downloads; afterwards it is a look at one file. Several processes may ask for
@@ -60,7 +60,8 @@ def ensure_env(python: PythonEnv, on_progress: Progress, whose: str = "the recip
     build, several GB); where that cannot be had, it is said, and PyPI's is taken.
 
     Args:
-        on_progress: called with one line about what takes time. `whose`: whose environment it is, for these lines.
+        on_progress: called with one line about what takes time.
+        whose: whose environment it is, for these lines.
 
     Where the script has a `[tool.uv]`, uv does what that says, and chooses no build of torch by itself.
 
@@ -80,7 +81,7 @@ def ensure_env(python: PythonEnv, on_progress: Progress, whose: str = "the recip
             if _is_whole(folder):
                 os.utime(marker(folder))
             else:
-                _make(folder, python, interpreter, settings, _Told(on_progress, whose))
+                _make(folder, python, interpreter, settings, _Announcer(on_progress, whose))
     except OSError as error:
         raise UserError(
             f"cannot make the recipe's Python environment: {error.strerror or error}",
@@ -143,7 +144,7 @@ def install_settings(python: PythonEnv, environment: Mapping[str, str]) -> dict[
 
 
 def satisfies(version: tuple[int, ...], requirement: str | None) -> bool | None:
-    """Whether a Python version meets a `requires-python` text; None for a form this does not read."""
+    """True if a Python version meets a `requires-python` text; None for a form this does not read."""
     for clause in (requirement or "").split(","):
         if not clause.strip():
             continue
@@ -178,7 +179,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _on_path_meets(requires_python: str | None) -> bool:
-    """Whether the `python` on PATH is one that the recipe may have."""
+    """True if the `python` on PATH is one that the recipe may have."""
     if not requires_python:
         return True
     found = shutil.which("python")
@@ -197,16 +198,16 @@ def _interpreter(requires_python: str | None) -> str:
 
 
 @contextmanager
-def _lock(file: Path, on_progress: Progress) -> Iterator[None]:
+def _lock(file: Path, on_progress: Say) -> Iterator[None]:
     busy = "waiting for another process that makes the recipe's Python environment"
     with locked_file(file, on_wait=lambda: on_progress(busy)):
         yield
 
 
-class _Told:
-    """What is said while an environment is made. `say`: takes a line; `whose`: whose environment it is."""
+class _Announcer:
+    """Announces what an environment's installation does. `say`: takes a line; `whose`: whose environment it is."""
 
-    def __init__(self, say: Progress, whose: str) -> None:
+    def __init__(self, say: Say, whose: str) -> None:
         self.say, self.whose = say, whose
 
     def announce(self, what: str) -> None:
@@ -214,19 +215,21 @@ class _Told:
         self.say(f"making {self.whose} Python environment, once: {what}")
 
 
-def _make(folder: Path, python: PythonEnv, interpreter: str, settings: Mapping[str, str], told: _Told) -> None:
+def _make(
+    folder: Path, python: PythonEnv, interpreter: str, settings: Mapping[str, str], announcer: _Announcer
+) -> None:
     started = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     uv = find_uv()
     run_uv([uv, "venv", "--quiet", "--python", interpreter, str(folder)])
     if python.uv:
-        _sync(uv, folder, python, told)
+        _sync(uv, folder, python, announcer)
     elif python.dependencies:
-        _install(uv, folder, python, settings, told)
+        _install(uv, folder, python, settings, announcer)
     else:
-        told.announce(_in_words(python))
+        announcer.announce(_in_words(python))
     paths.write_private(marker(folder), json.dumps({"dependencies": sorted(python.dependencies)}) + "\n")
-    told.say(f"the environment is ready after {time.monotonic() - started:.0f} s")
+    announcer.say(f"the environment is ready after {time.monotonic() - started:.0f} s")
 
 
 def _in_words(python: PythonEnv) -> str:
@@ -236,7 +239,7 @@ def _in_words(python: PythonEnv) -> str:
     return f"{what}{f' ({python.download} to download)' if python.download else ''}"
 
 
-def _sync(uv: str, folder: Path, python: PythonEnv, told: _Told) -> None:
+def _sync(uv: str, folder: Path, python: PythonEnv, announcer: _Announcer) -> None:
     """Installs as the script's own `[tool.uv]` says: uv reads it out of a script alone, and resolves it for all."""
     script = folder / "recipe.py"
     script.write_text(script_of(python.dependencies, python.requires_python, python.uv), encoding="utf-8")
@@ -244,7 +247,7 @@ def _sync(uv: str, folder: Path, python: PythonEnv, told: _Told) -> None:
     for_script = ["--script", str(script)]
     with Spinner("resolving what to install"):
         found = _locked(uv, folder, for_script, environment)
-    told.announce(announcement(found))
+    announcer.announce(announcement(found))
     with Spinner("installing") as spinner:
         fetching: dict[str, str] = {}
         run_uv([uv, "sync", "--active", *for_script], environment, lambda line: spinner.tell(_how_far(line, fetching)))
@@ -268,20 +271,20 @@ def _version_in(folder: Path) -> str:
     )
 
 
-def _install(uv: str, folder: Path, python: PythonEnv, settings: Mapping[str, str], told: _Told) -> None:
+def _install(uv: str, folder: Path, python: PythonEnv, settings: Mapping[str, str], announcer: _Announcer) -> None:
     """Installs; where the index of fitting torch builds cannot be reached, once more from the ordinary index alone."""
     environment = uv_environment(os.environ)
     if _TORCH in settings and not environment.get(_TORCH):
         try:
-            _fetch(uv, folder, python, {**environment, _TORCH: settings[_TORCH]}, told)
+            _fetch(uv, folder, python, {**environment, _TORCH: settings[_TORCH]}, announcer)
             return
         except UserError as error:
             reason = text_lines(error.what)[-1].strip()
-            told.say(f"the build of torch that fits this machine could not be had; PyPI's is taken ({reason})")
-    _fetch(uv, folder, python, environment, told)
+            announcer.say(f"the build of torch that fits this machine could not be had; PyPI's is taken ({reason})")
+    _fetch(uv, folder, python, environment, announcer)
 
 
-def _fetch(uv: str, folder: Path, python: PythonEnv, environment: Mapping[str, str], told: _Told) -> None:
+def _fetch(uv: str, folder: Path, python: PythonEnv, environment: Mapping[str, str], announcer: _Announcer) -> None:
     """Resolves, says what that comes to, and installs it."""
     interpreter = ["--python", str(folder / "bin" / "python")]
     wanted, lock = folder / "requirements.in", folder / "pylock.toml"
@@ -289,7 +292,7 @@ def _fetch(uv: str, folder: Path, python: PythonEnv, environment: Mapping[str, s
     with Spinner("resolving what to install"):
         run_uv([uv, "pip", "compile", "--quiet", *interpreter, "--output-file", str(lock), str(wanted)], environment)
     found = tomllib.loads(lock.read_text(encoding="utf-8")) if lock.is_file() else {}
-    told.announce(announcement(found) if found else _in_words(python))
+    announcer.announce(announcement(found) if found else _in_words(python))
     fetching: dict[str, str] = {}
     with Spinner("installing") as spinner:
         command = [uv, "pip", "install", *interpreter, "--", *python.dependencies]

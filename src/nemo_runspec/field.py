@@ -1,4 +1,4 @@
-"""How one key of an execution profile is declared: once, as data.
+"""The declaration of one key of an execution profile: once, as data.
 
 Help, `env check`, `env schema`, the docs' reference and the executors' arguments are all derived from these
 declarations. The declarations themselves stand in `profiles/common.py` and in each backend's `fields.py`. A backend
@@ -50,7 +50,8 @@ class Field:
         of_here: True where its paths are this machine's, wherever the job runs.
         keeps_secrets: True for a table whose keys are variables that the platform sets, of secrets that it keeps.
         on_s3: True where a job that has it needs keys for S3.
-        inner: the keys of the table, or of each table in the list. `each`: of each table in the table instead.
+        inner: the keys of the table, or of each table in the list.
+        each: of each table in the table instead.
         more: whether such a table may have further keys.
     """
 
@@ -319,7 +320,7 @@ def problem_with(field: Field, value: Any) -> str | None:
 
 
 def too_large(value: Any) -> bool:
-    """Whether a value is, or as text holds, a number that no platform has: Python's own end at 308 and 4,300 digits."""
+    """True if a value is, or as text holds, a number that no platform has: Python's own end at 308 and 4,300 digits."""
     if isinstance(value, (int, float)):
         return not isinstance(value, bool) and abs(value) >= _MOST
     return isinstance(value, str) and bool(_LONG_NUMBER.search(value))

@@ -57,7 +57,7 @@ def parse_reference(text: str) -> ImageReference | None:
 
 
 def names_registry(name: str) -> bool:
-    """Whether an image's name says its registry, as Docker reads it: the part before the first slash is a host."""
+    """True if an image's name says its registry, as Docker reads it: the part before the first slash is a host."""
     first, slash, _ = name.partition("/")
     return bool(slash) and ("." in first or ":" in first or first == "localhost")
 

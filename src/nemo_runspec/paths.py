@@ -1,4 +1,4 @@
-"""Where nemotron keeps what belongs to one user: job records, recipe environments, downloads."""
+"""Folders for what belongs to one user: job records, recipe environments, downloads."""
 
 from __future__ import annotations
 

@@ -55,5 +55,5 @@ class TimeLimit:
 
     @property
     def passed(self) -> bool:
-        """Whether the time is up."""
+        """True if the time is up."""
         return self.left == 0.0

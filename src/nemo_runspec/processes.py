@@ -1,4 +1,4 @@
-"""What tells a process from another one with the same id, before it, elsewhere, or in another container."""
+"""Tells a process from another one with the same id, before it, elsewhere, or in another container."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def hide_command_line(words: Sequence[str], values: Iterable[str] = ()) -> None:
     command line with secrets pays.
 
     Args:
-        words: the command line. `values`: secrets that it may hold under other names.
+        words: the command line.
+        values: secrets that it may hold under other names.
     """
     from nemo_runspec.redact import redact_argv
 
@@ -79,7 +80,7 @@ def mark() -> str:
 
 
 def is_left_over(name: str) -> bool | None:
-    """Whether the process whose mark a name begins with is gone. None where that is not known: of another machine."""
+    """True if the process whose mark a name begins with is gone. None where that is not known: of another machine."""
     found = _MARK.match(name)
     if found is None or found[1] != _short(machine()):
         return None

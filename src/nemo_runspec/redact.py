@@ -184,7 +184,7 @@ def _given_secrets(argv: Sequence[str]) -> list[str]:
 
 
 def _is_given(name: str, value: str, *, option: bool) -> bool:
-    """Whether what is given to a key, or to an option, is a secret."""
+    """True if what is given to a key, or to an option, is a secret."""
     return holds_secret("TOKEN" if option and is_secret_option(name) else name, value)
 
 

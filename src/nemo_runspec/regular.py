@@ -97,7 +97,7 @@ def read_json(path: Path) -> Any:
 
 
 def is_kept(entry: os.DirEntry[str]) -> bool:
-    """Whether it stands for a job or sweep: a folder, or a link, even one that leads nowhere."""
+    """True if it stands for a job or sweep: a folder, or a link, even one that leads nowhere."""
     return entry.is_symlink() or entry.is_dir(follow_symlinks=False)
 
 

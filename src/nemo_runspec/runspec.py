@@ -79,7 +79,8 @@ class Model:
     """A model that the recipe knows.
 
     Args:
-        name: the value by which it is chosen. `parameter`: the dotted config key that has that value.
+        name: the value by which it is chosen.
+        parameter: the dotted config key that has that value.
         min_gpus: GPUs that a job with it needs, over all nodes; 0 where it runs without.
     """
 
@@ -103,18 +104,24 @@ class Runspec:
     """What a script says of itself.
 
     Args:
-        name: shown name, by default the recipe's path; `description`: one sentence for lists and help.
-        kind: one of `KINDS`; None where the script does not say. `tags`: words to find it by.
-        image: container image where the profile names none. `setup`: shell commands before the command.
+        name: shown name, by default the recipe's path.
+        description: one sentence for lists and help.
+        kind: one of `KINDS`; None where the script does not say.
+        tags: words to find it by.
+        image: container image where the profile names none.
+        setup: shell commands before the command.
         launch: one of `LAUNCHERS`; `cmd` a template with `{script}` and `{config}`; `workdir` where it runs; `python`
-            which interpreter, None for the one of its own environment; `head_only`: on node 0 alone.
+            which interpreter, None for the one of its own environment.
+        head_only: on node 0 alone.
         config_dir: relative to the script; `config_default` the configuration used without `-c`; `config_declared`
             where the header has a `[config]` table: then a missing configuration is an error.
         nodes, gpus_per_node: defaults for any profile; None where the script does not say.
         uses: the recipe, by its path, whose script and shared code it runs with a configuration of its own.
-        env: variables of the job. `requires_env`: names of those that somebody has to give, secrets or not.
+        env: variables of the job.
+        requires_env: names of those that somebody has to give, secrets or not.
         parameters, models, errors: config keys worth showing, models to choose from, errors that are understood.
-        dependencies, requires_python: PEP 723's own; `download` says in words how large they are. `uv`: as
+        dependencies, requires_python: PEP 723's own; `download` says in words how large they are.
+        uv: as
             `uv_table` has it.
         lines: where each key stands in the file; in a list of tables with its number, `tool.runspec.errors.0.pattern`.
     """

@@ -42,7 +42,7 @@ LONGEST_PATTERN = 300
 
 
 def is_of(value: Any, types: tuple[type, ...]) -> bool:
-    """Whether a value is of one of these types; of Python's, for which `True` is a whole number, all but that."""
+    """True if a value is of one of these types; of Python's, for which `True` is a whole number, all but that."""
     return isinstance(value, types) and (bool in types or not isinstance(value, bool))
 
 

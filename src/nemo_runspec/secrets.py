@@ -1,4 +1,4 @@
-"""Where a secret is found: the environment, and the files that `wandb login` and `hf auth login` leave. No network.
+"""Finds secrets: in the environment, and in the files that `wandb login` and `hf auth login` leave. No network.
 
 Where W&B keeps its key: `wandb/sdk/lib/wbauth/wbnetrc.py`. Where Hugging Face does: the environment variables
 `HF_TOKEN`, `HUGGING_FACE_HUB_TOKEN`, `HF_TOKEN_PATH`, `HF_HOME` of `huggingface_hub`.
@@ -85,7 +85,8 @@ def resolve(ref: SecretRef, known: Mapping[str, str] | None = None, variables: M
     """The value of a reference, looked up now.
 
     Args:
-        known: values that stand in a profile or on the command line, by name. `variables`: as in `find`.
+        known: values that stand in a profile or on the command line, by name.
+        variables: as in `find`.
 
     Raises:
         UserError: it is not there any more.

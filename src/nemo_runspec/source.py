@@ -1,4 +1,4 @@
-"""Where a value came from. Every final value of a plan carries one `Source`, and a dry-run prints it."""
+"""The source of a value. Every final value of a plan carries one `Source`, and a dry-run prints it."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ def uploading(blocks: Iterable[bytes], what: str, whole: int | None = None) -> I
     """The blocks, as they are taken; meanwhile the line that lives says how many bytes of them have been.
 
     Args:
-        what: is sent. `whole`: bytes of all of them, None where that is not known.
+        what: is sent.
+        whole: bytes of all of them, None where that is not known.
     """
     with UploadProgress(what, whole) as upload:
         for block in blocks:

@@ -1,4 +1,4 @@
-"""What other machines are asked, told to whoever wants to hear it: who, what, how long it took. Never a secret."""
+"""Traces questions to other machines for whoever wants to hear: who, what, how long it took. Never a secret."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tell_to(listener: Callable[[str], None] | None) -> None:
 
 
 def is_heard() -> bool:
-    """Whether somebody listens."""
+    """True if somebody listens."""
     return _listener is not None
 
 
@@ -44,7 +44,8 @@ def asked(who: str, what: Callable[[], str]) -> Iterator[TracedCall]:
     """Tells, once the block has ended, what somebody was asked in it.
 
     Args:
-        who: a machine or a platform. `what`: its words, made only where somebody listens; no secret stands in them.
+        who: a machine or a platform.
+        what: its words, made only where somebody listens; no secret stands in them.
     """
     question, begun = TracedCall(), time.monotonic()
     try:

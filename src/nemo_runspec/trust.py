@@ -51,7 +51,8 @@ def check(path: Path, what: str) -> None:
     """Refuses what was found and somebody else may have written.
 
     Args:
-        path: a file or a folder. `what`: what it is, such as `env file`.
+        path: a file or a folder.
+        what: what it is, such as `env file`.
 
     Raises:
         Untrusted: it, or the folder it lies in, is another user's, or others can write it, and it is not trusted.
@@ -63,7 +64,9 @@ def check_tree(top: Path, folder: Path, what: str) -> None:
     """Refuses what was found where somebody else may have written anything below a folder of it.
 
     Args:
-        top: what was found, and can be trusted. `folder`: in it. `what`: as in `check`.
+        top: what was found, and can be trusted.
+        folder: in it.
+        what: as in `check`.
 
     Raises:
         Untrusted: as `check` does.
@@ -137,7 +140,7 @@ def _is_ours(uid: int) -> bool:
 
 
 def _is_private(gid: int, uid: int) -> bool:
-    """Whether a group has no member but the owner: root's, the one that is named after its user, one nobody is in."""
+    """True if a group has no member but the owner: root's, the one that is named after its user, one nobody is in."""
     import grp
     import pwd
 
@@ -171,7 +174,7 @@ def _group_of(gid: int) -> str:
 
 
 def _has_no_owners(path: Path) -> bool:
-    """Whether the file system of a path makes up its owners and modes."""
+    """True if the file system of a path makes up its owners and modes."""
     kinds: dict[str, str] = {}
     with suppress(OSError):
         for line in text_lines(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")):

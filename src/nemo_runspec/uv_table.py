@@ -21,7 +21,8 @@ def uv_table(document: Mapping[str, Any], folder: Path) -> str:
     """The lines of a block's `[tool.uv]`, one for each key, in TOML; '' where it has none.
 
     Args:
-        document: the block. `folder`: the script's, from which relative paths lead.
+        document: the block.
+        folder: the script's, from which relative paths lead.
     """
     tool = document.get("tool")
     table = tool.get("uv") if isinstance(tool, Mapping) else None

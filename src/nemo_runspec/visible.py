@@ -31,7 +31,8 @@ class VisibleStream:
     """A text stream on which what is printed cannot drive the terminal. Its bytes (`buffer`) pass as they are.
 
     Args:
-        stream: what is written to. `colour`: whether colours may pass, which a stream that is no terminal has none of.
+        stream: what is written to.
+        colour: whether colours may pass, which a stream that is no terminal has none of.
 
     Attributes:
         unfiltered: the stream itself, for what draws on a terminal.

@@ -99,7 +99,7 @@ def job_there(name: str = "job", *states: str, **values: object) -> JobRecord:
 def sweep_there() -> SubmittedSweep:
     made = [job_there(f"run-{number}", group=GROUP) for number in range(2)]
     members = tuple(Member(n, each.name, str(JobStore().folder(each.name)), {}) for n, each in enumerate(made))
-    SweepStore().write(Sweep(GROUP, "mine/train", made[0].created, members=members, executor="lepton", alone=True))
+    SweepStore().write(Sweep(GROUP, "mine/train", made[0].created, members=members, executor="lepton", unattended=True))
     return SubmittedSweep(GROUP)
 
 

@@ -12,7 +12,7 @@ from labs.web import HttpError, Request, WebLab, route
 from support import Outcome, Project
 
 from nemo_runspec.backends.base import Backend
-from nemo_runspec.check import Question
+from nemo_runspec.check import CheckRequest
 
 
 def found(outcome: Outcome, name: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def test_what_a_site_must_fill_in(nemotron, project: Project):
 def test_an_executor_without_checks():
     """One of a plugin that has none."""
     plain = Backend("plugin", remote=True, fields=(), target="a:b", target_type="a:c")
-    [check] = plain.preflight_of(Question("mine", {}))
+    [check] = plain.preflight_of(CheckRequest("mine", {}))
     assert (check.verdict, "no checks for executor 'plugin'" in check.seen) == ("skipped", True)
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from nemo_runspec.backends.slurm.cluster import Answer
-from nemo_runspec.backends.slurm.preflight import NEEDED, LoginRequest, examine, login
-from nemo_runspec.backends.slurm.preflight.examine import ask
-from nemo_runspec.check import Check, Question
+from nemo_runspec.backends.slurm.preflight import NEEDED, LoginRequest, checks, login
+from nemo_runspec.backends.slurm.preflight.checks import ask
+from nemo_runspec.check import Check, CheckRequest
 from nemo_runspec.transport.local import LocalHost
 from nemo_runspec.transport.registry import image_of
 
-QUESTION = Question("c", {})
+QUESTION = CheckRequest("c", {})
 QUOTA = """\
 Disk quotas for user me (uid 1000):
      Filesystem  blocks   quota   limit   grace   files   quota   limit   grace
@@ -112,11 +112,11 @@ def test_nothing_is_left_behind(here, tmp_path: Path):
 )
 def test_python_without_a_job(here, programs: dict[str, str], env: dict, verdict: str, word: str):
     asked = LoginRequest("/tmp", ())
-    (check,) = examine.python_hint(Question("c", env), asked, here(**programs))
+    (check,) = checks.python_hint(CheckRequest("c", env), asked, here(**programs))
     assert check.verdict == verdict
     assert word in check.seen
-    assert ("startup_commands = [" in check.mend) == (verdict == "warning")
-    assert list(examine.python_hint(QUESTION, LoginRequest("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
+    assert ("startup_commands = [" in check.remedy) == (verdict == "warning")
+    assert list(checks.python_hint(QUESTION, LoginRequest("/tmp", (), image=image_of("ubuntu")), Answer({}))) == []
 
 
 def test_slurm_that_does_not_answer(here):

@@ -17,7 +17,7 @@ from job_scripts import plan_for
 from labs.slurm.process import descendants
 from waiting import until
 
-from nemo_runspec.backends.cloud.code.transports import Offer
+from nemo_runspec.backends.cloud.code.transports import Transports
 from nemo_runspec.backends.cloud.code.upload import JobUpload, load, pod_arguments
 from nemo_runspec.backends.cloud.pod.program import boot_program, node_program, pod_files
 from nemo_runspec.backends.lepton.fields import LeptonTarget
@@ -28,7 +28,7 @@ from nemo_runspec.script.pod_marker import read_ends
 from nemo_runspec.script.programs import pod_programs
 from nemo_runspec.submission.bundle import read_bundle
 
-ROOMY = Offer(90_000, 500_000)
+ROOMY = Transports(90_000, 500_000)
 
 
 def cloud_plan(top: Path, script: str = "", *, target: Mapping[str, Any] | None = None, **values: Any) -> Plan:
@@ -49,7 +49,7 @@ def producing(plan: Plan, name: str, path: str) -> Plan:
 
 
 def loaded(
-    plan: Plan, *, kind: str = "lepton", platform: str = "", archive: Path | None = None, offer: Offer = ROOMY
+    plan: Plan, *, kind: str = "lepton", platform: str = "", archive: Path | None = None, offer: Transports = ROOMY
 ) -> JobUpload:
     """The plan's cargo, put where its offer says. `platform`: the module of one that is not ours."""
     texts = {"train.yaml": "{}\n", "job.yaml": "{}\n"}

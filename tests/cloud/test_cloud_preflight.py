@@ -74,7 +74,7 @@ def test_a_service_that_does_not_answer_may_be_reached_by_the_pods(keys: S3Lab, 
 def test_without_keys(keys: S3Lab, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("ACCESS_KEY")
     (check,) = looked_at(inputs={"/data/x": "s3://bucket/x"})
-    assert (check.verdict, check.mend) == ("failed", "export ACCESS_KEY=… SECRET_KEY=…")
+    assert (check.verdict, check.remedy) == ("failed", "export ACCESS_KEY=… SECRET_KEY=…")
     (kept,) = looked_at(inputs={"/data/x": "s3://bucket/x"}, secret_vars={"ACCESS_KEY": "a", "SECRET_KEY": "b"})
     assert kept.verdict == "skipped"
 
@@ -118,7 +118,7 @@ def test_room(rooms: list[Room], nodes: int, gpus: int, verdict: str):
 
 def test_addresses():
     config = {"a": {"b": ["x", "lepton://bucket/x"]}, "c": "s3://bucket/y", "d": 3, "e": "see dgxcloud://z/1 there"}
-    assert [(check.verdict, check.seen, check.mend) for check in address_checks(config)] == [
+    assert [(check.verdict, check.seen, check.remedy) for check in address_checks(config)] == [
         ("failed", "a.b[1]: lepton://bucket/x is no address of data", "write s3://bucket/x"),
         ("failed", "e: dgxcloud://z/1 is no address of data", "write s3://z/1"),
     ]

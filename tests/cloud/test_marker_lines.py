@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_runspec.records.metrics import last_values
-from nemo_runspec.script.markers import NodeMarker, cause, decisive
+from nemo_runspec.script.markers import NodeMarker, cause, deciding_marker
 from nemo_runspec.script.pod_marker import metrics_history, outputs_of, read_ends
 
 LINE = (
@@ -76,7 +76,7 @@ STOPPED = NodeMarker(2, 143, received="TERM")
     ],
 )
 def test_end_that_says_how_the_job_ended(ends, first):
-    assert decisive(ends) == (first or (ends[0] if ends else None))
+    assert deciding_marker(ends) == (first or (ends[0] if ends else None))
 
 
 ENDS = st.builds(
@@ -94,7 +94,7 @@ ENDS = st.builds(
 def test_the_order_in_which_ends_are_read_changes_nothing(ends, random):
     shuffled = list(ends)
     random.shuffle(shuffled)
-    one, other = decisive(ends), decisive(shuffled)
+    one, other = deciding_marker(ends), deciding_marker(shuffled)
     assert one is not None
     assert other is not None
     assert (one.exit_code, one.node, one.ended) == (other.exit_code, other.node, other.ended)

@@ -17,7 +17,7 @@ from pod_process import (
 )
 from waiting import until
 
-from nemo_runspec.script.markers import decisive
+from nemo_runspec.script.markers import deciding_marker
 from nemo_runspec.script.pod_marker import read_ends
 
 LATER = """
@@ -131,7 +131,7 @@ def test_outputs_that_another_node_cannot_copy_are_the_jobs_failure(begin, s3_la
     s3_lab.fault("PUT *node-1*", "403", times=None)
     job = begin(kind, own, LATER="0")
     assert job.wait() == [1, 1]
-    end = decisive(read_ends(b"".join(pod.out for pod in job.pods)).values())
+    end = deciding_marker(read_ends(b"".join(pod.out for pod in job.pods)).values())
     assert end is not None and end.node == 1 and end.reason.startswith("outputs: ")
     assert not job.latest.is_symlink()
 

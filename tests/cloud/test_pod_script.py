@@ -13,7 +13,7 @@ from pod_process import cloud_plan, loaded, name_service, node, producing, start
 from nemo_runspec.backends.cloud.code.upload import pod_arguments
 from nemo_runspec.backends.cloud.pod.program import boot_program, node_program
 from nemo_runspec.records.metrics import last_values
-from nemo_runspec.script.markers import cause, decisive
+from nemo_runspec.script.markers import cause, deciding_marker
 from nemo_runspec.script.pod_marker import metrics_history, outputs_of, read_ends
 
 TELL = """
@@ -59,7 +59,7 @@ def test_lepton_variable_that_is_missing_is_named_and_ends_all_nodes(tmp_path, c
     assert said in second.end.reason and second.end.phase == "start"
     assert first.end.reason == f"node 1 failed: {second.end.reason}"
     assert [(each.end.reason_code, each.end.blames) for each in (first, second)] == [("", 1), ("", None)]
-    end = decisive(read_ends(first.out + second.out).values())
+    end = deciding_marker(read_ends(first.out + second.out).values())
     assert end is not None and end.node == 1
 
 
@@ -169,7 +169,7 @@ def test_version_waits_for_all_nodes(tmp_path):
     pods = [start(cargo, MADE=str(made), **node(index, PATH=path)) for index in (0, 1)]
     assert [pod.wait() for pod in pods] == [6, 6]
     assert pods[0].end.reason == "node 1 failed: exit code 6" and not (tmp_path / "run" / "latest").exists()
-    end = decisive(read_ends(pods[0].out + pods[1].out).values())
+    end = deciding_marker(read_ends(pods[0].out + pods[1].out).values())
     assert end is not None and end.node == 1
 
 

@@ -125,7 +125,7 @@ def examined(lab: RunaiLab, job: dict[str, object]) -> None:
         pass
     wanted = preflight.DgxCloudRequest(api, plan.target, 2, 8)
     for found in (*preflight._reached(wanted, "here"), *run_checks(preflight._CHECKS, wanted)):
-        f"{found.seen}{found.mend}".encode()
+        f"{found.seen}{found.remedy}".encode()
     preflight.fast_checks(api, plan)
 
 

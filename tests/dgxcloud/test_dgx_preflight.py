@@ -181,4 +181,4 @@ def test_before_a_submission(api: RunaiApi, values: dict[str, Any]):
     )
     assert (claim.verdict, "no claim nope; it has: data, scratch" in claim.error().what) == ("failed", True)
     (data,) = fast_checks(api, plan_of("dgxcloud", {**values, "gpus_per_node": 0}, {"path": "runai://b/x"}), project)
-    assert data.mend == "write s3://b/x"
+    assert data.remedy == "write s3://b/x"

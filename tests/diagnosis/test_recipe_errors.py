@@ -10,7 +10,7 @@ from support import process
 
 from nemo_runspec.diagnosis.causes import cause_of
 from nemo_runspec.diagnosis.engine import diagnose
-from nemo_runspec.diagnosis.known import KnownError, find_known, known_of_folder, read_known
+from nemo_runspec.diagnosis.known_errors import KnownError, find_known, known_of_folder, read_known
 from nemo_runspec.diagnosis.model import Case, Message, Platform
 from nemo_runspec.planning.codec import plan_from_json, plan_to_json
 

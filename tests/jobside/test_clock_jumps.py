@@ -20,7 +20,7 @@ from waiting import line_of, until
 from nemo_runspec.backends.local import processes
 from nemo_runspec.plans.target import Target
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import cause, decisive, read_markers
+from nemo_runspec.script.markers import cause, deciding_marker, read_markers
 
 DAY = 86_400
 LOOKS = 3.0
@@ -64,7 +64,7 @@ def clock(tmp_path: Path) -> Clock:
 
 
 def record_of(plan):
-    found = decisive(read_markers(Path(JobLayout(plan.job_dir).status)))
+    found = deciding_marker(read_markers(Path(JobLayout(plan.job_dir).status)))
     assert found is not None
     return found
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from nemo_runspec.jobside.gates import Gates
+from nemo_runspec.jobside.barriers import Barriers
 from nemo_runspec.jobside.pod.others import Others
 from nemo_runspec.jobside.records import Folder
 
@@ -22,12 +22,12 @@ def others(tmp_path: Path, ends: dict[int, int]) -> Others:
         status.write(f"node-{node}", {"attempt": 0, "exit_code": ends.get(node, 0)})
     job = SimpleNamespace(nodes=NODES, attempt="0", moves=())
     pod: Any = SimpleNamespace(index=0, job=job, status=status, told="", lost=300, lives=1)
-    pod.gates = Gates(str(folder), 0, NODES, 0)
+    pod.barriers = Barriers(str(folder), 0, NODES, 0)
     return Others(pod)
 
 
 def fail(tmp_path: Path, task: int, exit_code: int, blames: int, ended: float) -> None:
-    Gates(str(tmp_path / "gates"), task, NODES, 0).fail(exit_code, f"node {blames} failed", blames, ended)
+    Barriers(str(tmp_path / "gates"), task, NODES, 0).fail(exit_code, f"node {blames} failed", blames, ended)
 
 
 def test_it_ends_as_the_one_that_failed_first(tmp_path: Path):

@@ -16,7 +16,7 @@ from waiting import until
 from nemo_runspec.jobside.memory import OomKills
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import NodeMarker, cause, decisive, read_markers
+from nemo_runspec.script.markers import NodeMarker, cause, deciding_marker, read_markers
 
 MOST = 100 << 20
 TAKES = f"kept = b'x' * {3 * MOST}"
@@ -50,7 +50,7 @@ def run(plan: Plan, group: Path) -> NodeMarker:
     """Runs a job script as a process of a group; its record."""
     words = ["bash", "-c", 'echo $$ > "$0"/cgroup.procs; exec bash "$1"', str(group), lay_out(plan).job_script]
     subprocess.run(words, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
-    found = decisive(read_markers(Path(JobLayout(plan.job_dir).status)))
+    found = deciding_marker(read_markers(Path(JobLayout(plan.job_dir).status)))
     assert found is not None
     return found
 

@@ -25,7 +25,7 @@ from nemo_runspec.forms import COMMON, is_weak
 from nemo_runspec.jobside.output import RankOutput
 from nemo_runspec.records.drawn import DrawnLines
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import decisive, read_markers
+from nemo_runspec.script.markers import deciding_marker, read_markers
 
 TAG = b"[rank0] "
 LONG = 120.0
@@ -326,7 +326,7 @@ def test_lines_of_several_ranks_do_not_mix(way: str, sizes: tuple[int, ...]):
 
 
 def record_of(plan):
-    found = decisive(read_markers(Path(JobLayout(plan.job_dir).status)))
+    found = deciding_marker(read_markers(Path(JobLayout(plan.job_dir).status)))
     assert found is not None
     return found
 

@@ -15,7 +15,7 @@ from waiting import line_of, until
 
 from nemo_runspec.jobside import ray_node
 from nemo_runspec.jobside.address import free_ports, is_free
-from nemo_runspec.jobside.gates import Failure
+from nemo_runspec.jobside.barriers import Failure
 from nemo_runspec.jobside.job import JobTask
 from nemo_runspec.jobside.ray import Keeper
 from nemo_runspec.jobside.ray_home import RayHome
@@ -57,8 +57,8 @@ class Said:
 
 def watch(top: Path, said: Said, **ray: object) -> RayWatch:
     job = task(top, **ray)
-    Folder(job.gates).write(f"{HERE}.1", {"host": "n2"})
-    return RayWatch(job, said, Folder(job.gates))  # type: ignore[arg-type]
+    Folder(job.barriers).write(f"{HERE}.1", {"host": "n2"})
+    return RayWatch(job, said, Folder(job.barriers))  # type: ignore[arg-type]
 
 
 def test_who_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -206,7 +206,7 @@ def test_all_of_a_node_ends_and_nothing_else():
         children = [int(line_of(own.stdout)) for _ in range(2)]
         ray = RayProcesses("this-one")
         ray.session = own.pid
-        assert {own.pid, *children} <= set(ray.found())
+        assert {own.pid, *children} <= set(ray.process_ids())
         own.poll()
         left = ray.end()
         own.wait(60)

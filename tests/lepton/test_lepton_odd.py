@@ -139,7 +139,7 @@ def examined(lab: LeptonLab, handle: dict[str, object]) -> None:
             pass
         wanted = preflight.LeptonRequest(api, plan.target, 2, 8)
         for found in cloud.run_checks(preflight._CHECKS, wanted):
-            f"{found.seen}{found.mend}".encode()
+            f"{found.seen}{found.remedy}".encode()
         list(preflight._reached(wanted))
 
 

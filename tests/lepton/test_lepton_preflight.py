@@ -231,13 +231,13 @@ def test_before_a_submission(lepton_lab: LeptonLab):
     assert "4 in all" in str(found[0].error())
     (data,) = fast_checks(api, plan_of("lepton", env, {"data": {"paths": ["/x", "lepton://bucket/train"]}}))
     assert data.seen == "data.paths[1]: lepton://bucket/train is no address of data"
-    assert data.mend == "write s3://bucket/train"
+    assert data.remedy == "write s3://bucket/train"
     (group,) = fast_checks(api, plan_of("lepton", {**env, "node_group": "b200"}))
     assert "no node group 'b200'" in group.seen
     tape = [{"path": "/", "mount_path": "/mnt/lustre", "from": "node-nfs:tape"}]
     (mount,) = fast_checks(api, plan_of("lepton", {**env, "node_group": "", "node_reservation": None, "mounts": tape}))
     assert "no node group has a volume node-nfs:tape" in mount.seen
-    assert "node-nfs:lustre" in mount.mend
+    assert "node-nfs:lustre" in mount.remedy
 
 
 def test_before_a_submission_what_may_not_be_asked_does_not_stop_it(lepton_lab: LeptonLab):

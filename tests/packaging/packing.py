@@ -8,8 +8,8 @@ from pathlib import Path
 
 from support import git
 
-from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.pack import Packed, pack, unpack
+from nemo_runspec.packaging.project_context import ProjectContext
 from nemo_runspec.packaging.summary import summarise_package
 from nemo_runspec.plans.model import Package
 
@@ -42,7 +42,7 @@ class Packing:
     def plan(self, folder: Path | None = None, **options: object) -> Package:
         kind = options.pop("packager", "git")
         env = {k if k == "dirty" else f"packager_{k}": v for k, v in options.items()}
-        return summarise_package({"packager": kind, **env}, "slurm", Origin(folder or self.folder))
+        return summarise_package({"packager": kind, **env}, "slurm", ProjectContext(folder or self.folder))
 
     def pack(self, **options: object) -> Packed:
         return pack(self.plan(**options), lambda line: None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support import git
 
-from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.pack import pack
+from nemo_runspec.packaging.project_context import ProjectContext
 from nemo_runspec.packaging.summary import summarise_package
 
 PATTERN = {"packager": "pattern", "packager_include_pattern": "*.py", "packager_relative_path": "src"}
@@ -26,7 +26,7 @@ def project(packing):
 
 
 def names(project, env, folder, env_file=None):
-    package = summarise_package(env, "slurm", Origin(folder, env_file))
+    package = summarise_package(env, "slurm", ProjectContext(folder, env_file))
     assert package.problems == ()
     return sorted(project.opened(pack(package, print)))
 
@@ -71,7 +71,7 @@ def test_what_the_plan_is_made_of_is_no_change(project):
     project.write("new/env.toml")
 
     def behind(*given):
-        package = summarise_package({"packager": "git"}, "slurm", Origin(project.folder, *given))
+        package = summarise_package({"packager": "git"}, "slurm", ProjectContext(project.folder, *given))
         return package.uncommitted, package.untracked
 
     assert behind(files[0], files[1]) == (("other.txt",), ("new/",))
@@ -79,5 +79,5 @@ def test_what_the_plan_is_made_of_is_no_change(project):
     assert behind(project.folder / "new/env.toml") == (("env.toml", "my/own.yaml", "other.txt"), ())
     refuse = {"packager": "git", "dirty": "refuse"}
     files[2].write_text("x")
-    package = summarise_package(refuse, "slurm", Origin(project.folder / "my", files[0], files[1]))
+    package = summarise_package(refuse, "slurm", ProjectContext(project.folder / "my", files[0], files[1]))
     assert "1 changed or new file: new/" in package.problems[0].what

@@ -23,9 +23,9 @@ PACK = """
 import sys
 from pathlib import Path
 from nemo_runspec.packaging.pack import pack
-from nemo_runspec.packaging.origin import Origin
+from nemo_runspec.packaging.project_context import ProjectContext
 from nemo_runspec.packaging.summary import summarise_package
-package = summarise_package({"packager": "git", "dirty": sys.argv[2]}, "slurm", Origin(Path(sys.argv[1])))
+package = summarise_package({"packager": "git", "dirty": sys.argv[2]}, "slurm", ProjectContext(Path(sys.argv[1])))
 packed = pack(package, lambda line: print("made", flush=True))
 print(packed.digest, packed.bytes)
 """
@@ -194,7 +194,7 @@ def test_a_file_that_cannot_be_read_leaves_nothing(packing):
     assert archives() == []
 
 
-def test_none():
+def test_no_package_makes_no_archive():
     from nemo_runspec.plans.model import Package
 
     assert pack(Package(), print).archive is None

@@ -86,7 +86,7 @@ def test_without_git(packing, monkeypatch):
 
 
 @pytest.mark.parametrize("wanted", ["*.cpp", [], "src/nothing/*"])
-def test_nothing_matched(packing, wanted):
+def test_a_pattern_that_matches_no_file_is_refused(packing, wanted):
     package = packing.plan(packager="pattern", include_pattern=wanted)
     assert package.problems
     with pytest.raises(UserError):

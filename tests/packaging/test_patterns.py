@@ -8,8 +8,8 @@ import pytest
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.options import parts_of
-from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.patterns import matched_files
+from nemo_runspec.packaging.project_context import ProjectContext
 from nemo_runspec.packaging.summary import summarise_package
 
 
@@ -28,10 +28,10 @@ def tree(tmp_path):
 
 def test_two_stars_go_into_folders(tree):
     env = {"packager": "pattern", "packager_include_pattern": "src/**/*.py"}
-    package = summarise_package(env, "slurm", Origin(tree))
+    package = summarise_package(env, "slurm", ProjectContext(tree))
     assert (package.kind, package.files, package.bytes) == ("pattern", 2, 3)
     (tree / "src/a.py").write_text("b")
-    assert summarise_package(env, "slurm", Origin(tree)).digest != package.digest
+    assert summarise_package(env, "slurm", ProjectContext(tree)).digest != package.digest
 
 
 def test_paths_are_relative_to_their_folder_and_git_stays(tree):
@@ -59,13 +59,13 @@ def test_a_hybrid_adds_up(tree):
     for words in (["init", "-q"], ["add", "src"], ["commit", "-qm", "one"]):
         subprocess.run([*git, *words], check=True)
     parts = {"code": {"packager": "git", "subpath": "src"}, "data": {"include_pattern": "data/*.json"}}
-    package = summarise_package({"packager": "hybrid", "packager_sub_packagers": parts}, "slurm", Origin(tree))
+    package = summarise_package({"packager": "hybrid", "packager_sub_packagers": parts}, "slurm", ProjectContext(tree))
     assert (package.kind, package.files, package.bytes) == ("hybrid", 3, 5)
     assert package.untracked == ()
     (tree / "src/new.py").write_text("")
-    again = summarise_package({"packager": "hybrid", "packager_sub_packagers": parts}, "slurm", Origin(tree))
+    again = summarise_package({"packager": "hybrid", "packager_sub_packagers": parts}, "slurm", ProjectContext(tree))
     assert again.untracked == ("src/new.py",), "what is outside the subpath could not travel anyway"
     with pytest.raises(UserError, match="must be git or pattern"):
         summarise_package(
-            {"packager": "hybrid", "packager_sub_packagers": {"a": {"packager": "x"}}}, "slurm", Origin(tree)
+            {"packager": "hybrid", "packager_sub_packagers": {"a": {"packager": "x"}}}, "slurm", ProjectContext(tree)
         )

@@ -6,7 +6,7 @@ import pytest
 from support import make_repository
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.packaging.origin import Origin
+from nemo_runspec.packaging.project_context import ProjectContext
 from nemo_runspec.packaging.summary import summarise_package
 
 
@@ -32,7 +32,7 @@ def write(folder, name, text="x"):
 
 
 def left_behind(folder, **options):
-    package = summarise_package({"packager": "git", **options}, "slurm", Origin(folder))
+    package = summarise_package({"packager": "git", **options}, "slurm", ProjectContext(folder))
     return sorted(package.uncommitted), sorted(package.untracked)
 
 
@@ -62,10 +62,10 @@ def test_an_absolute_pattern(repository):
 
 def test_keys_that_are_no_strings_are_no_options(repository):
     env = {"packager": "pattern", 5: "x", True: 1, "packager_include_pattern": "*"}
-    assert summarise_package(env, "slurm", Origin(repository)).options == {"packager_include_pattern": "*"}
+    assert summarise_package(env, "slurm", ProjectContext(repository)).options == {"packager_include_pattern": "*"}
 
 
 def test_without_a_repository(tmp_path):
-    assert summarise_package({}, "slurm", Origin(tmp_path)).kind == "none"
+    assert summarise_package({}, "slurm", ProjectContext(tmp_path)).kind == "none"
     with pytest.raises(UserError, match="needs a git repository"):
-        summarise_package({"packager": "git"}, "slurm", Origin(tmp_path))
+        summarise_package({"packager": "git"}, "slurm", ProjectContext(tmp_path))

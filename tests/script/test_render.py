@@ -26,7 +26,7 @@ from nemo_runspec.packaging.package_paths import places_in_package
 from nemo_runspec.plans.model import EnvVar, Package
 from nemo_runspec.records.drawn import DrawnLines
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import NodeMarker, cause, command_ran, decisive, parse_marker, read_markers
+from nemo_runspec.script.markers import NodeMarker, cause, command_ran, deciding_marker, parse_marker, read_markers
 from nemo_runspec.script.node_identity import node_identity_of
 from nemo_runspec.script.quoting import json_page
 from nemo_runspec.script.render import job_values, render_job_script
@@ -61,7 +61,7 @@ def told(output: str) -> dict:
 
 
 def marker(plan):
-    found = decisive(read_markers(Path(JobLayout(plan.job_dir).status)))
+    found = deciding_marker(read_markers(Path(JobLayout(plan.job_dir).status)))
     assert found is not None
     return found
 
@@ -452,7 +452,7 @@ def test_a_setup_that_ends_its_shell_without_a_word_is_no_success(tmp_path, setu
     assert (code, "argv" in output) == (1, False)
     found = read_markers(Path(JobLayout(plan.job_dir).status))
     assert not command_ran(found)
-    outcome = outcome_of(1, decisive(found))
+    outcome = outcome_of(1, deciding_marker(found))
     assert (outcome.state, outcome.exit_code) == ("failed", 1)
     assert "setup ended the script before the command (startup command 1 of 1)" in outcome.cause
     assert outcome_of(0, None).cause == "the job script ended without running the command"

@@ -14,7 +14,7 @@ from waiting import line_of, until
 from nemo_runspec.backends.slurm.render import slurm_programs
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import NodeMarker, cause, decisive, read_markers
+from nemo_runspec.script.markers import NodeMarker, cause, deciding_marker, read_markers
 
 MOST = 60
 TOOLS = "bash cat chown date env grep kill ln mkdir mv rm sleep sh true"
@@ -45,7 +45,7 @@ def run(plan: Plan, tools: Path, top: Path, **extra: str) -> tuple[int, str]:
 
 
 def marker(plan: Plan) -> NodeMarker:
-    found = decisive(read_markers(Path(JobLayout(plan.job_dir).status)))
+    found = deciding_marker(read_markers(Path(JobLayout(plan.job_dir).status)))
     assert found is not None
     return found
 

@@ -19,7 +19,7 @@ from waiting import until
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import Target
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import cause, decisive, read_markers
+from nemo_runspec.script.markers import cause, deciding_marker, read_markers
 from nemo_runspec.script.render import render_job_script
 
 
@@ -69,7 +69,7 @@ def test_a_hanging_command_and_what_it_has_started(tmp_path: Path):
     # The script waits a few seconds for its last lines, which may come later.
     said = until(output.read_text, "both stacks", lambda text: "in in_the_child" in text and "in in_the_parent" in text)
     assert "[rank" not in said
-    marker = decisive(read_markers(Path(layout.status)))
+    marker = deciding_marker(read_markers(Path(layout.status)))
     assert marker is not None
     assert cause(marker) == "no progress for 15 s (stall_timeout), exit code 124"
     assert marker.reason_code == "stall"

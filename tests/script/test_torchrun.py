@@ -13,7 +13,7 @@ from job_scripts import lay_out, plan_for, start_script
 from waiting import line_of, until
 
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import NodeMarker, cause, decisive, read_markers
+from nemo_runspec.script.markers import NodeMarker, cause, deciding_marker, read_markers
 
 LONG = 300
 """Seconds. torch alone takes some to be imported, and there are up to six processes of it; what hangs takes 600."""
@@ -75,7 +75,7 @@ def told(*outputs: str) -> list[dict]:
 
 
 def marker(plan):
-    found = decisive(read_markers(Path(JobLayout(plan.job_dir).status)))
+    found = deciding_marker(read_markers(Path(JobLayout(plan.job_dir).status)))
     assert found is not None
     return found
 

@@ -28,10 +28,10 @@ from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.observe import collect_results, exclude_and_release, read_chunks
 from nemo_runspec.backends.slurm.observe import job_statuses as see
 from nemo_runspec.backends.slurm.preflight import login, login_request, plan_of, shape
-from nemo_runspec.backends.slurm.preflight.examine import ask as examine
-from nemo_runspec.backends.slurm.preflight.examine import fast_checks
-from nemo_runspec.backends.slurm.preflight.examine import read as read_job
-from nemo_runspec.check import Question
+from nemo_runspec.backends.slurm.preflight.checks import ask as examine
+from nemo_runspec.backends.slurm.preflight.checks import fast_checks
+from nemo_runspec.backends.slurm.preflight.checks import read as read_job
+from nemo_runspec.check import CheckRequest
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.fieldset import fields_of
 from nemo_runspec.records.facts import to_table
@@ -186,7 +186,7 @@ PROFILE = {
 @given(damaged("examine"), damaged("job"), st.booleans())
 def test_the_doctor(text: str, job: str, contained: bool):
     profile = {**PROFILE, **({} if contained else {"container_image": None})}
-    question, asked = Question("cluster", profile, job=True), login_request(profile)
+    question, asked = CheckRequest("cluster", profile, job=True), login_request(profile)
     answer = allowed(lambda: examine(Answering(text), asked))
     for checks in (
         (login.checks, shape.shape_checks, shape.billing, login.image_checks, login.place_checks) if answer else ()

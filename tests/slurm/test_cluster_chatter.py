@@ -15,7 +15,7 @@ from nemo_runspec.backends.slurm.cluster.stop import request_stop
 from nemo_runspec.backends.slurm.cluster.submit import NotSubmitted, SlurmSubmission, Submitted, find, submit
 from nemo_runspec.backends.slurm.executor import job_name
 from nemo_runspec.backends.slurm.observe import collect_results, job_statuses
-from nemo_runspec.backends.slurm.preflight.examine import fast_checks
+from nemo_runspec.backends.slurm.preflight.checks import fast_checks
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 

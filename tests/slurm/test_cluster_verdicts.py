@@ -19,7 +19,7 @@ from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.submit import submit
 from nemo_runspec.backends.slurm.observe import collect_results
 from nemo_runspec.backends.slurm.observe import job_statuses as look_at
-from nemo_runspec.backends.slurm.preflight.examine import fast_checks
+from nemo_runspec.backends.slurm.preflight.checks import fast_checks
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan

@@ -19,7 +19,7 @@ from support import Outcome, Project, call
 
 from nemo_runspec.backends.slurm import preflight
 from nemo_runspec.backends.slurm.preflight import NEEDED
-from nemo_runspec.backends.slurm.preflight.examine import fast_checks
+from nemo_runspec.backends.slurm.preflight.checks import fast_checks
 from nemo_runspec.transport.connect import close_all
 
 pytestmark = needs_slurm
@@ -269,7 +269,7 @@ class TestJob:
 
     def test_no_node_is_free(self, doctor: Doctor, slurm_lab: SlurmLab, monkeypatch: pytest.MonkeyPatch):
         slurm_lab.wait_for(slurm_lab.submit("sleep 600", "--nodes=4", "--exclusive", "--time=60"), "RUNNING")
-        monkeypatch.setattr("nemo_runspec.backends.slurm.preflight.examine._WAIT", 2)
+        monkeypatch.setattr("nemo_runspec.backends.slurm.preflight.checks._WAIT", 2)
         told = doctor("--json", "--job")
         assert wrong(told) == set()
         assert "no nodes were free" in found(told, "shared")["seen"]
@@ -371,7 +371,7 @@ class TestBeforeASubmission:
         host.environment["PATH"] = f"{srun_that(tmp_path / 'bin', srun)}:{os.environ['PATH']}"
         (check,) = fast_checks(host, self.plan(slurm_lab, tmp_path, container_image="nvcr.io/nvidia/nemo:25.11"))
         assert (check.name, check.verdict) == ("containers", verdict)
-        assert "run.env.container_image=null" in check.mend
+        assert "run.env.container_image=null" in check.remedy
         assert fast_checks(host, self.plan(slurm_lab, tmp_path)) == []
 
     def test_nodes_that_are_down_are_no_refusal(self, slurm_lab: SlurmLab, tmp_path: Path):
@@ -388,7 +388,7 @@ class TestBeforeASubmission:
         (tmp_path / ".bash_profile").write_text("PATH=/usr/bin\n")
         (problem,) = fast_checks(host, self.plan(slurm_lab, tmp_path))
         assert problem.verdict == "failed"
-        assert "a login shell has it in /usr/bin: put the line" in problem.mend
+        assert "a login shell has it in /usr/bin: put the line" in problem.remedy
 
 
 def srun_that(folder: Path, does: str) -> Path:

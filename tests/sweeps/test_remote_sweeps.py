@@ -13,7 +13,7 @@ from job_records import record, stored
 from sweep_records import sweep_of
 
 from nemo_runspec import paths
-from nemo_runspec.backends.slurm.array import make_array, shape_of
+from nemo_runspec.backends.slurm.array import array_key, make_array
 from nemo_runspec.backends.slurm.verified import assert_same, is_proved
 from nemo_runspec.plans.model import AutoMount
 from nemo_runspec.records import JobStore
@@ -78,12 +78,12 @@ def test_one_of_its_shape_is_a_job_and_an_array_is_none_of_an_array(plans):
 
 def test_other_code_or_another_repository_is_another_shape_and_another_value_is_not(plans):
     first, second = plans({}, {})
-    assert shape_of(first) == shape_of(dataclasses.replace(second, config={"lr": 1}, overrides=("lr=1",)))
+    assert array_key(first) == array_key(dataclasses.replace(second, config={"lr": 1}, overrides=("lr=1",)))
     checkouts = [AutoMount("u", "main", f"/repos/jobs/{name}/x", "/opt/x", there="mounts/x") for name in "ab"]
     mounted = [dataclasses.replace(plan, auto_mounts=(c,)) for plan, c in zip((first, second), checkouts, strict=True)]
-    assert shape_of(mounted[0]) == shape_of(mounted[1]) != shape_of(first)
+    assert array_key(mounted[0]) == array_key(mounted[1]) != array_key(first)
     package = dataclasses.replace(second.package, kind="git", digest="abc")
-    assert shape_of(first) != shape_of(dataclasses.replace(second, package=package))
+    assert array_key(first) != array_key(dataclasses.replace(second, package=package))
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def alone(*states, launcher=None):
         Member(index, f"job-{index}", "/nowhere", {}, record(f"job-{index}", ("planned", state), exit_code=code))
         for index, (state, code) in enumerate(states)
     ]
-    return dataclasses.replace(sweep_of(*members), alone=True, launcher=launcher, host=os.uname().nodename)
+    return dataclasses.replace(sweep_of(*members), unattended=True, launcher=launcher, host=os.uname().nodename)
 
 
 @pytest.mark.parametrize(

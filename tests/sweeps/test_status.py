@@ -80,7 +80,7 @@ def test_a_sweep_of_which_only_jobs_are_left():
 @pytest.mark.parametrize(("launcher", "state"), [(gone(), "lost"), (this_process(), "planned"), (None, "unknown")])
 def test_a_sweep_whose_runs_were_never_recorded(launcher, state):
     """Its client died before it had: nothing was submitted, and nothing will be. Without one its jobs were removed."""
-    sweep = dataclasses.replace(going(launcher, *(member(n, {}, state=None) for n in range(2))), alone=True)
+    sweep = dataclasses.replace(going(launcher, *(member(n, {}, state=None) for n in range(2))), unattended=True)
     found = status_of(sweep)
     assert (found.state, found.over) == (state, state == "lost")
     if state == "lost":
@@ -88,5 +88,7 @@ def test_a_sweep_whose_runs_were_never_recorded(launcher, state):
 
 
 def test_a_sweep_some_of_whose_runs_were_recorded_is_what_they_are():
-    sweep = dataclasses.replace(going(gone(), member(0, {}, state="running"), member(1, {}, state=None)), alone=True)
+    sweep = dataclasses.replace(
+        going(gone(), member(0, {}, state="running"), member(1, {}, state=None)), unattended=True
+    )
     assert status_of(sweep).state == "running"

@@ -14,7 +14,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
 from nemo_runspec.records.cancel_request import read_request
 from nemo_runspec.sweeps.model import NOT_RUN, Options
-from nemo_runspec.sweeps.run import Crew, Runner
+from nemo_runspec.sweeps.run import RunContext, Runner
 from nemo_runspec.sweeps.status import exit_code
 
 
@@ -53,7 +53,9 @@ def ended(name, state="succeeded"):
 
 def run(run_member, size, interrupts=None, top=Path("/nowhere"), **options):
     notes = Notes()
-    runner = Runner(Crew("sweep-x", ["nemotron"], interrupts or Interrupts(), notes, run_member), Options(**options))
+    runner = Runner(
+        RunContext("sweep-x", ["nemotron"], interrupts or Interrupts(), notes, run_member), Options(**options)
+    )
     return runner.run(batch(size, top=top)), notes, runner
 
 

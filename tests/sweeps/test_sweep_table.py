@@ -72,11 +72,11 @@ def test_sorted_by_what_is_the_same_in_all():
 def test_a_metric_that_nobody_has_told():
     """Another one orders them and is drawn; none is the best, since the one asked for says so of none."""
     table = make_table(three(metric="acc", maximize=True))
-    assert (table.untold, table.metric, table.maximize, table.best) == ("acc", "val_loss", False, None)
+    assert (table.missing_metric, table.metric, table.maximize, table.best) == ("acc", "val_loss", False, None)
     assert order(table) == [1, 0, 2, 3]
     assert why_no_picture(table) == ""
-    assert make_table(three(metric="loss")).untold is None
-    assert make_table(sweep_of(member(0, {}, state=None), metric="acc")).untold is None  # it has not begun
+    assert make_table(three(metric="loss")).missing_metric is None
+    assert make_table(sweep_of(member(0, {}, state=None), metric="acc")).missing_metric is None  # it has not begun
 
 
 @pytest.mark.parametrize(

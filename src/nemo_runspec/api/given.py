@@ -1,4 +1,4 @@
-"""What is given with a plan or a sweep besides what it runs: what it is called, and variables of its environment."""
+"""Names, tags and environment variables given with a plan or a sweep, beside what it runs."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nemo_runspec.api import given
-from nemo_runspec.api.listener import Listener, Say, caller
+from nemo_runspec.api.listener import Listener, caller
+from nemo_runspec.console import Say
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.html import facts_table

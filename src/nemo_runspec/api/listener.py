@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from nemo_runspec.console import Say
 from nemo_runspec.paths import working_directory
 from nemo_runspec.sweeps.console import SweepCaller, SweepConsole
-
-Say = Callable[[str], object]
-"""Takes a line: `print`, a logger's `info`."""
 
 
 class Listener(SweepConsole):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from nemo_runspec.api.given import words as given_words
 from nemo_runspec.api.job import Job
-from nemo_runspec.api.listener import Say, caller
+from nemo_runspec.api.listener import caller
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import expanded, working_directory
 from nemo_runspec.planning import codec

@@ -9,8 +9,9 @@ from typing import Any
 from nemo_runspec.api.given import seconds, text
 from nemo_runspec.api.given import words as given_words
 from nemo_runspec.api.job import BY, Job, raise_problem, remove_named
-from nemo_runspec.api.listener import Listener, Say, caller
+from nemo_runspec.api.listener import Listener, caller
 from nemo_runspec.api.submit import recipe_words
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.html import rows_table
 from nemo_runspec.planning.given import GivenVariable

@@ -1,4 +1,4 @@
-"""What a plan knows of the artifacts of its job: `artifacts.json` in the job's directory, for who registers them."""
+"""Facts of a job's artifacts that its plan knows: `artifacts.json` in the job's directory, for who registers them."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ class ChainSearch:
     """One search.
 
     Args:
-        steps: every step there is. `makers`: type → the steps whose output may be used for it.
+        steps: every step there is.
+        makers: type → the steps whose output may be used for it.
         have: what there is; a chain begins with the first. Empty: with nothing.
     """
 
@@ -127,7 +128,8 @@ class ChainSearch:
         """Costs of all types.
 
         Args:
-            costs: those that are known. `beside`: what required inputs cost that are not what the chain begins with.
+            costs: those that are known.
+            beside: what required inputs cost that are not what the chain begins with.
             required: all required inputs are waited for; else any one input, with the others as `beside` has them.
         """
         readers: dict[str, list[Step]] = {}

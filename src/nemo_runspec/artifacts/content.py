@@ -1,4 +1,4 @@
-"""What lies at a path: its size, and a digest of what is cheap to read. Python 3.6: it travels with jobs.
+"""Sizes and digests of what lies at a path: of what is cheap to read. Python 3.6: it travels with jobs.
 
 A digest is `KIND:HEX`. `sha256`: over the contents of all files. `sampled`: of large files only the size and six blocks
 from beginning to end were read, and of what is beyond the budget the size alone. Times and owners are not in it: a copy

@@ -1,4 +1,4 @@
-"""What a version was made from and what was made from it, as a graph of versions and of data that nobody registered."""
+"""The graph of versions, and of data that nobody registered: what was made from what."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Lineage:
     """The graph around a version.
 
     Args:
-        nodes: by label. `edges`: from what was read to what was made of it.
+        nodes: by label.
+        edges: from what was read to what was made of it.
     """
 
     version: Version

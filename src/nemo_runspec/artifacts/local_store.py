@@ -22,7 +22,8 @@ class LocalStorage(WritableStorage):
     """As `WritableStorage`.
 
     Args:
-        root: the folder of the store. `name`: how a person calls it.
+        root: the folder of the store.
+        name: how a person calls it.
     """
 
     def __init__(self, root: str, name: str = "") -> None:

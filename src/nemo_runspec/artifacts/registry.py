@@ -26,7 +26,8 @@ class StoreListing:
     """A store as it was at one moment.
 
     Args:
-        manifests: artifact → file name → text. `links`: artifact → name → what it leads to, without those of numbers.
+        manifests: artifact → file name → text.
+        links: artifact → name → what it leads to, without those of numbers.
         versions: of a store that keeps no such files, artifact → its versions, newest first.
     """
 
@@ -52,7 +53,7 @@ class ArtifactStorage(Protocol):
         """The text of a configuration that versions were made with; '' where it is gone."""
 
     def has(self, path: str) -> bool | None:
-        """Whether data are there; None where that is not looked up."""
+        """True if data are there; None where that is not looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,15 @@ class Version:
     Args:
         number: `UNNUMBERED` for what an earlier release, or a job without Python, has made the latest: nothing is
             known of it.
-        path: where its data lie, whole. `digest`: as `content` has it, '' where it is not known.
-        created: seconds since 1970. `producer`: of a job `job`, `recipe`, `config`, `profile`, `overrides` and `code`;
+        path: where its data lie, whole.
+        digest: as `content` has it, '' where it is not known.
+        created: seconds since 1970.
+        producer: of a job `job`, `recipe`, `config`, `profile`, `overrides` and `code`;
             of what was added from outside `user` and `host`.
         inputs: what it was made from: `input`, `path` and, of a version, `name` and `version`.
-        tags: names that lead to it. `config`: the digest of its configuration. `latest`: whether it is.
+        tags: names that lead to it.
+        config: the digest of its configuration.
+        latest: whether it is.
     """
 
     name: str
@@ -91,7 +96,7 @@ class Version:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether it has a number, by which it can be changed."""
+        """True if it has a number, by which it can be changed."""
         return self.number != UNNUMBERED
 
     @property
@@ -281,7 +286,7 @@ def _words(version: Version) -> Iterable[str]:
 
 
 def _is(version: Version, known: Mapping[str, Any]) -> bool:
-    """Whether an input of another version was this one."""
+    """True if an input of another version was this one."""
     if version.is_numbered and known.get("version") is not None:
         return (known.get("name"), known.get("version")) == (version.name, version.number)
     return known.get("path") == version.path

@@ -73,7 +73,7 @@ def versions_of(plan: Plan) -> tuple[str, ...]:
 
 
 def uses_bucket(plan: Plan) -> bool:
-    """Whether a job reads or writes artifacts in a bucket: it needs keys for that."""
+    """True if a job reads or writes artifacts in a bucket: it needs keys for that."""
     root = str((plan.run.get("artifacts") or {}).get("root") or "")
     return root.startswith(BUCKETS) and any(artifact.artifact for artifact in (*plan.consumes, *plan.produces))
 
@@ -95,7 +95,7 @@ def known_inputs(plan: Plan) -> dict[str, str]:
 
 
 def _is_followed(artifact: Artifact) -> bool:
-    """Whether an input is a link of the store, which leads to a version where the job runs."""
+    """True if an input is a link of the store, which leads to a version where the job runs."""
     path, name = artifact.path or "", artifact.artifact
     return bool(name) and path.endswith(f"/{name}/{artifact.version or LATEST}")
 

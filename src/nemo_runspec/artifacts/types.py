@@ -106,7 +106,7 @@ class Types:
         return self._types[name]
 
     def accepts(self, consumer: str, producer: str) -> bool:
-        """Whether what is of the producer's type may be used where the consumer's is wanted.
+        """True if what is of the producer's type may be used where the consumer's is wanted.
 
         A type that nobody declares is accepted as itself alone.
         """

@@ -18,7 +18,7 @@ _NOT_ASKED = ("offline", "disabled")
 
 
 def registers(plan: Plan) -> bool:
-    """Whether what the job makes is registered with W&B, by its run.
+    """True if what the job makes is registered with W&B, by its run.
 
     Not of the tasks of an array of the user's own, which make one version together.
     """
@@ -39,7 +39,7 @@ def project_of(wandb: Mapping[str, Any]) -> str:
 
 
 def is_asked(artifacts: Mapping[str, Any], wandb: Mapping[str, Any]) -> bool:
-    """Whether versions are looked up at W&B: offline, the store knows what there is.
+    """True if versions are looked up at W&B: offline, the store knows what there is.
 
     Args:
         artifacts, wandb: the sections.
@@ -69,10 +69,11 @@ def _is_named(plan: Plan) -> bool:
 
 
 def is_named(run: Mapping[str, Any], layer: object) -> bool:
-    """Whether somebody has named this backend: in plans of earlier releases it stands by default, and meant nothing.
+    """True if somebody has named this backend: in plans of earlier releases it stands by default, and meant nothing.
 
     Args:
-        run: the plan's `run` section. `layer`: which layer has set `artifacts.backend`, as a plan's JSON has it.
+        run: the plan's `run` section.
+        layer: which layer has set `artifacts.backend`, as a plan's JSON has it.
     """
     return (run.get("artifacts") or {}).get("backend") == BACKEND and layer != Layer.DEFAULT.value
 
@@ -86,6 +87,6 @@ def is_named_in(plan: Mapping[str, Any]) -> bool:
 
 
 def _is_of_bucket(plan: Plan, artifact: Artifact) -> bool:
-    """Whether the job fetches a version of its own store's, by the name of the job that made it."""
+    """True if the job fetches a version of its own store's, by the name of the job that made it."""
     in_bucket = str(plan.run["artifacts"].get("root")).startswith(BUCKETS)
     return in_bucket and artifact.ready is True

@@ -14,7 +14,8 @@ class Supply:
     """Where one input of a step comes from.
 
     Args:
-        name, type: the input, and the type it wants. `required`: whether the step needs it.
+        name, type: the input, and the type it wants.
+        required: whether the step needs it.
         given: the type of what it gets.
         step, output: the step that makes it, and the output's name; '' where one has it.
     """

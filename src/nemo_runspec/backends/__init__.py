@@ -87,7 +87,7 @@ def _plugins() -> Mapping[str, EntryPoint]:
 
 
 def _named_anywhere() -> bool:
-    """Whether any installed distribution has the group: tells in 3 ms what `entry_points` needs 40 ms for."""
+    """True if any installed distribution has the group: tells in 3 ms what `entry_points` needs 40 ms for."""
     files = (file for path in sys.path for file in Path(path or ".").glob("*-info/entry_points.txt"))
     return any(_names_the_group(file) for file in files)
 

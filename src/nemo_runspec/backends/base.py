@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nemo_runspec.backends.provider import Provider
     from nemo_runspec.backends.setup import Setup
     from nemo_runspec.backends.worker import Worker
-    from nemo_runspec.check import Check, Question
+    from nemo_runspec.check import Check, CheckRequest
     from nemo_runspec.plans.model import Plan
     from nemo_runspec.plans.target import Target
     from nemo_runspec.script.node_identity import NodeIdentity
@@ -30,11 +30,13 @@ _ALONE = "a-profile"
 
 @dataclass(frozen=True)
 class TargetRequest:
-    """What a backend's `make_target` gets beside the merged profile: facts of the recipe and of the call.
+    """The request that a backend makes a target of: the merged profile, and facts of the recipe and of the call.
 
-    `given` names the keys of `env` that were set on the command line; `provided` the paths of this machine that will be
-    there before the job starts, though they may not be now. `store`: the folder of the artifacts that the job reads or
-    writes, as the job names it, '' for none.
+    Args:
+        env: the merged profile.
+        given: the keys of `env` that were set on the command line.
+        provided: local paths that will exist by the time the job starts.
+        store: the folder of the artifacts that the job reads or writes, as the job names it, '' for none.
     """
 
     name: str
@@ -80,8 +82,10 @@ class Program:
     """A program of ours that goes with jobs and is the same for all of them (`script/programs.py`).
 
     Args:
-        name: its path in the job's directory. `version`: nemotron's.
-        digest: sha256 of its content, in hex. `size`: in bytes.
+        name: its path in the job's directory.
+        version: nemotron's.
+        digest: sha256 of its content, in hex.
+        size: in bytes.
         text: its content; '' where only its name is known, as of a job of before.
     """
 
@@ -211,7 +215,7 @@ class Backend:
         return folder if self.remote else str(paths.expand_user(folder, self.run_dir_key or "job_dir").absolute())
 
     def runs_elsewhere(self, env: Mapping[str, Any]) -> bool:
-        """Whether the job does not see the files of this machine."""
+        """True if the job does not see the files of this machine."""
         return self.remote
 
     def job_dir(self, env: Mapping[str, Any], name: str) -> str:
@@ -268,7 +272,7 @@ class Backend:
             raise NotBuilt(f"no NeMo-Run executor is built for '{self.name}' yet")
         return _load(self.executor)(plan, secrets, environment=environment)
 
-    def preflight_of(self, question: Question) -> Iterable[Check]:
+    def preflight_of(self, question: CheckRequest) -> Iterable[Check]:
         """Whether a profile is going to work, as far as this backend can look; each check as soon as it is known."""
         if self.preflight is None:
             from nemo_runspec.check import skipped
@@ -278,14 +282,14 @@ class Backend:
         return checks
 
     def load_worker(self) -> Worker:
-        """How jobs of this machine are started, found and ended. Raises `NotBuilt` where there is no such thing."""
+        """The worker, which starts, finds and ends jobs of this machine. Raises `NotBuilt` where there is none."""
         if self.worker is None:
             raise NotBuilt(f"jobs of executor '{self.name}' do not run under a supervisor on this machine")
         worker: Worker = _load(self.worker)()
         return worker
 
     def load_provider(self) -> Provider:
-        """How jobs elsewhere are submitted, asked about and ended. Raises `NotBuilt` where there is no such thing."""
+        """The provider, which submits, polls and ends jobs elsewhere. Raises `NotBuilt` where there is none."""
         if self.provider is None:
             raise NotBuilt(
                 f"submitting to '{self.name}' is not built in this release; nothing was submitted",

@@ -1,4 +1,4 @@
-"""What some platforms can do and others cannot: base classes of their providers, asked for with `isinstance`."""
+"""Capabilities that only some platforms have: base classes of providers, asked for with `isinstance`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemo_runspec.backends.base import Rendering
-from nemo_runspec.backends.provider import Event, Handle, LogChunk, Parts, Provider, Replica, Say
+from nemo_runspec.backends.provider import Event, Handle, LogChunk, Parts, Provider, Replica
+from nemo_runspec.console import Say
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.status import JobStatus
@@ -49,7 +50,8 @@ class KeptFiles:
     """Where the files of a job can be had.
 
     Args:
-        store: reads them. `root`: where other paths begin.
+        store: reads them.
+        root: where other paths begin.
         outputs: its outputs by name, where the platform knows them better than the job's record does.
     """
 
@@ -89,7 +91,9 @@ class ForwardsPorts(Provider):
         """The command that lets a port of this machine lead to one of a job's node, for as long as it runs.
 
         Args:
-            node: as the platform lists it. `port`: there; `here`: on this machine.
+            node: as the platform lists it.
+            port: there.
+            here: on this machine.
         """
 
 
@@ -152,7 +156,8 @@ class Resubmits(Diagnoses):
 
         Args:
             handle: as `next_attempt` has made it.
-            avoid: nodes it is not to run on. `folder`: the job's on this machine, with the texts that were sent.
+            avoid: nodes it is not to run on.
+            folder: the job's on this machine, with the texts that were sent.
             resumed: another process has begun to, so it may have been sent.
         """
 
@@ -209,7 +214,8 @@ class SubmitsArrays(Provider):
         """The jobs of plans of one shape.
 
         Args:
-            name: unique, as a job's. `parallel`: how many may run at a time; None for as many as there is room.
+            name: unique, as a job's.
+            parallel: how many may run at a time; None for as many as there is room.
             ends_all: one that fails ends all others.
         """
 
@@ -223,16 +229,17 @@ class SubmitsArrays(Provider):
     def read_metrics(
         self, handles: Sequence[Handle], sizes: Sequence[int], limit: int
     ) -> Sequence[tuple[int, LogChunk]]:
-        """What is new in the jobs' `metrics.jsonl`, each with its job's place. All on the same `host_of`.
+        """Reads new bytes of the jobs' `metrics.jsonl`, each with its job's place. All on the same `endpoint`.
 
         Args:
-            sizes: how much of each is known. `limit`: bytes in all.
+            sizes: how much of each is known.
+            limit: bytes in all.
         """
 
     @abstractmethod
     def in_array(self, handle: Handle) -> bool:
-        """Whether the job was submitted together with others, and shares their files."""
+        """True if the job was submitted together with others, and shares their files."""
 
     @abstractmethod
     def delete_all_files(self, handles: Sequence[Handle]) -> None:
-        """Removes the directories of jobs that were submitted together. All on the same `host_of`."""
+        """Removes the directories of jobs that were submitted together. All on the same `endpoint`."""

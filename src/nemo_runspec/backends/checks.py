@@ -43,7 +43,7 @@ def raise_problems(executor: str, problems: Iterable[UserError]) -> None:
         raise Problems(f"executor '{executor}' cannot use this profile: {len(found)} problems", found)
 
 
-def short(text: str, most: int = 60) -> str:
+def shortened_value(text: str, most: int = 60) -> str:
     """A value to be repeated in a message, however long it is."""
     return repr(text) if len(text) <= most else f"{text[:most]!r}…"
 

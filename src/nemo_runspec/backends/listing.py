@@ -1,4 +1,4 @@
-"""What a platform has to offer, as lists: each backend declares its own, and commands are made of them."""
+"""Listings of a platform: each backend declares its own, and commands are made of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-Row = dict[str, Any]
+ListingRow = dict[str, Any]
 
 Api = TypeVar("Api")
 """How a backend's lists ask its platform."""
@@ -17,7 +17,8 @@ class ListingRequest(Generic[Api]):
     """What a list is made from.
 
     Args:
-        api: the backend's own, connected. `env`: the values of the profile that is named, empty without one.
+        api: the backend's own, connected.
+        env: the values of the profile that is named, empty without one.
         argument: what was typed behind the list's name, '' where it takes nothing.
         within: the part of the platform that was named by the list's own option, '' for none.
     """
@@ -33,17 +34,19 @@ class Listing(Generic[Api]):
     """One list.
 
     Args:
-        name: of its command. `help`: a sentence.
+        name: of its command.
+        help: a sentence.
         columns: head of a column → key of its rows; the last one may be cut where a terminal has no room.
         rows: asks for it. Values are plain JSON; a list is shown with commas.
-        argument: the name of what must be typed behind its name, '' for nothing. `argument_help`: what that is.
+        argument: the name of what must be typed behind its name, '' for nothing.
+        argument_help: what that is.
         within: name and help of the option that narrows it to a part of the platform; '' where it has none.
     """
 
     name: str
     help: str
     columns: Mapping[str, str]
-    rows: Callable[[ListingRequest[Api]], Iterable[Row]]
+    rows: Callable[[ListingRequest[Api]], Iterable[ListingRow]]
     argument: str = ""
     argument_help: str = ""
     within: tuple[str, str] = ("", "")

@@ -1,4 +1,4 @@
-"""What is new in the log files of a job whose directory this machine sees."""
+"""Reads new bytes of a job's log files where this machine sees its directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def new_chunks(files: Mapping[str, Path], cursors: Cursors, limit: int) -> Itera
 
     Args:
         files: by the names that their chunks have.
-        cursors: how much of each is known. `limit`: bytes in all.
+        cursors: how much of each is known.
+        limit: bytes in all.
     """
     for name, file in files.items():
         start = offset_of(cursors.get(name))

@@ -1,4 +1,4 @@
-"""What is looked at on this machine: Python, uv, git, ssh, nemotron's own folders, room, GPUs."""
+"""Checks of this machine: Python, uv, git, ssh, nemotron's own folders, room, GPUs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _LITTLE, _TOO_LITTLE = 10e9, 100e6
 
 @dataclass(frozen=True, slots=True)
 class NeededTool:
-    """A program that this machine needs. `why`: what it is needed for; `mend`: how to get it."""
+    """A program that this machine needs. `why`: what it is needed for; `remedy`: how to get it."""
 
     name: str
     option: str
     why: str
-    mend: str
+    remedy: str
 
 
 UV = NeededTool(
@@ -53,13 +53,13 @@ def python() -> Check:
 
 
 def program(asked: NeededTool, *, needed: bool = True) -> Check:
-    """Whether a program is there, and its version."""
+    """Checks whether a program is there, and its version."""
     if shutil.which(asked.name) is None:
         missing = failed if needed else warning
-        return missing(asked.name, f"not on PATH; {asked.why}", asked.mend)
+        return missing(asked.name, f"not on PATH; {asked.why}", asked.remedy)
     code, said = said_by(asked.name, asked.option)
     if code:
-        return failed(asked.name, f"does not run: {said or f'exit code {code}'}", asked.mend)
+        return failed(asked.name, f"does not run: {said or f'exit code {code}'}", asked.remedy)
     return ok(asked.name, said)
 
 
@@ -105,7 +105,7 @@ def room(name: str, path: Path, mend: str) -> Check:
 
 
 def enough(name: str, free: float, total: float, where: str, mend: str) -> Check:
-    """Whether so many bytes are enough."""
+    """Checks whether so many bytes are enough."""
     seen = f"{size(free)} of {size(total)} free at {where}"
     if free < _TOO_LITTLE:
         return failed(name, f"only {seen}", mend)
@@ -113,7 +113,7 @@ def enough(name: str, free: float, total: float, where: str, mend: str) -> Check
 
 
 def gpus(env: Mapping[str, Any]) -> Check:
-    """Whether this machine has as many GPUs as the profile asks for, as nvidia-smi counts them."""
+    """Checks whether this machine has as many GPUs as the profile asks for, as nvidia-smi counts them."""
     wanted = env.get("gpus_per_node")
     found = _gpus_here()
     seen = "nvidia-smi sees no GPU" if found == 0 else f"nvidia-smi sees {found}"

@@ -1,4 +1,4 @@
-"""Where a path of a container lies outside it, as text: whoever wants to look at it there asks for that."""
+"""Translates a path of a container into the one outside it, as text: who wants to look there asks for that."""
 
 from __future__ import annotations
 

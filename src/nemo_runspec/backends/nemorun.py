@@ -1,4 +1,4 @@
-"""What the NeMo-Run executors of all backends have in common: how it is imported, packagers, the environment.
+"""The common part of all backends' NeMo-Run executors: how it is imported, packagers, the environment.
 
 Facts about NeMo-Run in this module were seen in 0.11.1.
 """

@@ -1,22 +1,21 @@
-"""What a backend whose jobs run elsewhere is to the rest: a few errands, each for any number of jobs at once."""
+"""The interface of a backend whose jobs run elsewhere: a few requests, each for any number of jobs at once."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from nemo_runspec.backends.base import Rendering
+from nemo_runspec.console import Say
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.plans.model import AutoMount, BundleFile, Plan
 from nemo_runspec.records.lifecycle import Attempt, Deadlines
 from nemo_runspec.records.record import JobRecord
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.submission.request import Submission
-
-Say = Callable[[str], None]
 
 Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
 
@@ -64,7 +63,8 @@ class Policy:
     """What nemotron itself does about a job of a plan.
 
     Args:
-        attempt: None where it is not submitted again. `deadlines`: None where it may wait for ever.
+        attempt: None where it is not submitted again.
+        deadlines: None where it may wait for ever.
     """
 
     attempt: Attempt | None = None
@@ -76,7 +76,8 @@ class LogChunk:
     """New bytes of one of a job's logs.
 
     Args:
-        path: which of them. `start`: the offset of these bytes; 0 where a platform does not count bytes.
+        path: which of them.
+        start: the offset of these bytes; 0 where a platform does not count bytes.
         more: there is more already.
         silent: of a file that is no log, but says by growing that the job's state is about to change.
         next: the cursor to go on from, for a platform that does not count bytes; its chunks are whole lines.
@@ -107,7 +108,8 @@ class Results:
     Args:
         history: the metrics it wrote, as JSON lines, downsampled: the last value of each of them and their curves.
         outputs: name → path of what is there.
-        diagnosis: of a failure. `lost_lines`: how many lines of its output are in no log.
+        diagnosis: of a failure.
+        lost_lines: how many lines of its output are in no log.
         inputs: name → path of the version that it has read, where it found that out itself.
         wandb: its run on W&B, see `script.wandb_run`.
     """
@@ -125,8 +127,11 @@ class Event:
     """What a platform has written down about a job.
 
     Args:
-        time: seconds since 1970, None where it is not said. `count`: how often.
-        kind: `Normal` or `Warning`. `reason`: one word of the platform's. `about`: which of its objects.
+        time: seconds since 1970, None where it is not said.
+        count: how often.
+        kind: `Normal` or `Warning`.
+        reason: one word of the platform's.
+        about: which of its objects.
     """
 
     time: float | None
@@ -142,8 +147,10 @@ class Replica:
     """One pod of a job.
 
     Args:
-        id: the platform's. `index`: the node's rank, None where it is not known.
-        state: in a word or two of the platform's, such as `Ready` or `InProgress`. `message`: in its words.
+        id: the platform's.
+        index: the node's rank, None where it is not known.
+        state: in a word or two of the platform's, such as `Ready` or `InProgress`.
+        message: in its words.
         problem: why it does not run, in our words, '' where it does: `pulling the image`, `no capacity`.
         cpus, memory_mb: what it has, None where the platform does not say.
     """
@@ -164,7 +171,8 @@ class Parts:
     """What travels with a plan.
 
     Args:
-        contents: the recipe's files. `archive`: the code package, None without one.
+        contents: the recipe's files.
+        archive: the code package, None without one.
         mounts: repositories, checked out on this machine at their commits.
     """
 
@@ -178,7 +186,8 @@ class Prepared:
     """A job whose files are where it will run, not submitted yet.
 
     Args:
-        handle: how it is found. `rendering`: the exact texts, placeholders filled.
+        handle: how it is found.
+        rendering: the exact texts, placeholders filled.
         by_hand: how a person goes on without nemotron, as lines.
     """
 
@@ -214,7 +223,7 @@ class Provider(ABC):
 
     @abstractmethod
     def make_handle(self, plan: Plan) -> Handle:
-        """How a job will be found, as far as it is known before anything is asked. No network."""
+        """Makes a job's handle, as far as it is known before anything is asked. No network."""
 
     def policy(self, plan: Plan) -> Policy:
         """What is to be done about a job of the plan that waits for too long, or fails through no fault of its own."""
@@ -230,7 +239,7 @@ class Provider(ABC):
 
     @abstractmethod
     def status(self, handles: Sequence[JobRef], *, places: bool = False) -> Sequence[JobStatus]:
-        """How jobs are, in the order of the handles, all on the same `host_of`. One round trip where there is one host.
+        """Polls jobs: a status each, in their order; all on the same `endpoint`. One round trip for one host.
 
         A handle without an id is looked for by its name; `JobStatus.gone` where there is no such job. A job of which
         the answer makes no sense is `unknown`.
@@ -244,7 +253,7 @@ class Provider(ABC):
         return ""
 
     def same_endpoint(self, plan: Plan, handle: Handle) -> bool:
-        """Whether a job of the plan would be on the machine where the handle's job is. No network."""
+        """True if a job of the plan would be on the machine where the handle's job is. No network."""
         return self.endpoint(self.make_handle(plan)) == self.endpoint(handle)
 
     @abstractmethod
@@ -256,13 +265,14 @@ class Provider(ABC):
         """What is new in a job's logs, the oldest attempt first.
 
         Args:
-            cursors: of the last chunk of each log, as they came from JSON. `limit`: bytes in all.
+            cursors: of the last chunk of each log, as they came from JSON.
+            limit: bytes in all.
             platform: what the platform itself wrote about the job instead, such as a batch script's output.
         """
 
     @abstractmethod
     def collect(self, handles: Sequence[Handle], seen: Sequence[JobStatus]) -> Sequence[Results]:
-        """What is left of jobs that are over, in their order; their secrets are removed. All on the same `host_of`."""
+        """Collects the results of ended jobs, in their order, and removes their secrets. All on the same `endpoint`."""
 
     @abstractmethod
     def delete_files(self, handle: Handle) -> None:

@@ -10,11 +10,12 @@ NO_IMAGE = "not checked: the profile names none; a recipe brings its own"
 
 
 def registry_check(image: Image, status: str, *, where: str, note: str, private: str, unreached: str) -> Check:
-    """Whether the registry has the image, as far as its answer says.
+    """Checks whether the registry has the image, as far as its answer says.
 
     Args:
         status: of the answer, such as `200`; what went wrong where there was none.
-        where: who asked, for a person. `note`: to be added where it is there.
+        where: who asked, for a person.
+        note: to be added where it is there.
         private, unreached: what to do where the registry wants a login, and where it gave no good answer.
     """
     registry, text = image.registry, image.text

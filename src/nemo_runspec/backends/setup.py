@@ -1,4 +1,4 @@
-"""What a person is asked once, so that a profile can be written: each backend brings its own questions."""
+"""Questions to a person from which a profile is written: each backend brings its own."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ class SetupQuestion:
     Args:
         name: of the option that answers it, in snake case: mostly the profile key.
         text: what is asked, without a question mark.
-        default: what no answer means. `choices`: what was found; another answer is taken, too.
-        needed: whether there has to be an answer. `closed`: whether it has to be one of the choices.
-        number: whether the answer is a whole number. `taken`: answers that are not free any more.
+        default: what no answer means.
+        choices: what was found; another answer is taken, too.
+        needed: whether there has to be an answer.
+        closed: whether it has to be one of the choices.
+        number: whether the answer is a whole number.
+        taken: answers that are not free any more.
     """
 
     name: str
@@ -66,7 +69,8 @@ class Setup:
 
     Args:
         ask: asks, looks up what it can, and gives the profile's values but for `executor`.
-        title: the platform's name. `options`: name in snake case → help, of all that an option may answer.
+        title: the platform's name.
+        options: name in snake case → help, of all that an option may answer.
         found: what of the platform is found from here, in a few words; '' for nothing. Asks no network.
         image: whether a job needs a container image, of its recipe where the profile has none.
         preferred: whether jobs are meant for it where it is found from here.

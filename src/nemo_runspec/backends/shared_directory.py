@@ -21,7 +21,7 @@ from nemo_runspec.records.inputs_read import inputs_read
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.regular import open_regular
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import decisive, marked_end, read_markers
+from nemo_runspec.script.markers import deciding_marker, marked_end, read_markers
 from nemo_runspec.script.quoting import exports
 from nemo_runspec.script.wandb_run import run_in
 from nemo_runspec.submission.bundle import write_bundle
@@ -57,7 +57,7 @@ def ended(root: Path, nodes: int, *, stopped: bool) -> JobStatus | None:
         stopped: somebody has asked it to stop.
     """
     markers = read_markers(Path(JobLayout(str(root)).status))
-    last, end = decisive(markers), marked_end(markers, nodes)
+    last, end = deciding_marker(markers), marked_end(markers, nodes)
     if last is None or len({marker.node for marker in markers}) < nodes:
         return None
     seen = JobStatus(
@@ -75,7 +75,8 @@ def log_chunks(root: Path, cursors: Cursors, limit: int) -> Iterator[LogChunk]:
     """What is new in the files below `logs/`, in the order of their names.
 
     Args:
-        cursors: how much of each is known. `limit`: bytes in all.
+        cursors: how much of each is known.
+        limit: bytes in all.
     """
     files = sorted(Path(JobLayout(str(root)).logs).glob("*.log"))
     return new_chunks({file.name: file for file in files}, cursors, limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemo_runspec.backends.checks import short
+from nemo_runspec.backends.checks import shortened_value
 from nemo_runspec.duration import FORMS, whole_seconds
 from nemo_runspec.errors import UserError
 from nemo_runspec.field import Field
@@ -32,7 +32,7 @@ def stall_problem(text: str | None) -> list[UserError]:
         return []
     return [
         UserError(
-            f"stall_timeout is no length of time: {short(text)}",
+            f"stall_timeout is no length of time: {shortened_value(text)}",
             remedy=f"write it with its unit, such as {FORMS}",
             key="stall_timeout",
         )

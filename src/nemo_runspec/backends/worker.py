@@ -1,21 +1,19 @@
-"""What a backend whose jobs run on this machine brings: how a job is made ready, started, found again and ended."""
+"""The interface of a backend whose jobs run on this machine: a job is made ready, started, found again and ended."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.records.lifecycle import Launcher
 from nemo_runspec.records.record import JobRecord
 from nemo_runspec.script.enter import ShellRequest
-
-Say = Callable[[str], None]
-"""Takes one line of nemotron's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,8 @@ class WorkerStatus:
 
     Args:
         state: a name of `records.record.STATES`, such as `running`, `failed`, `lost`.
-        exit_code: where it has ended and that is known. `reason`: in words.
+        exit_code: where it has ended and that is known.
+        reason: in words.
         absent: it is `lost` as something that can be wrong, an engine, says that it does not have it.
     """
 

@@ -110,7 +110,8 @@ class Composition:
         """Puts the joined `run` section in place and closes the tree: from now on new keys need `+`.
 
         Args:
-            run: the whole section. `sources`: dotted path below `run.` → where it came from.
+            run: the whole section.
+            sources: dotted path below `run.` → where it came from.
             open_tables: dotted paths below `run.` whose keys are the user's own.
         """
         try:
@@ -220,7 +221,7 @@ class Composition:
         return next(iter(below), None)
 
     def _set(self, setting: Setting) -> bool:
-        """Whether the value fits, which is then set as Hydra does it."""
+        """True if the value fits, which is then set as Hydra does it."""
         self._refuse_word(setting.text, setting.key, setting.value)
         try:
             OmegaConf.update(self.cfg, setting.key, setting.value, merge=True)

@@ -13,7 +13,8 @@ def circle_of(name: str, folders: Sequence[Path]) -> list[str]:
     """The configs of the first circle that `defaults` of a config lead into, its first one last too; else empty.
 
     Args:
-        name: a config without `.yaml`. `folders`: where configs are looked for, the first one first.
+        name: a config without `.yaml`.
+        folders: where configs are looked for, the first one first.
     """
     return next(_circles(name, folders, ()), [])
 

@@ -26,7 +26,8 @@ def references_of(tree: Any, most: int) -> int:
     What refers to itself is counted once: OmegaConf refuses it.
 
     Args:
-        tree: unresolved, of plain tables, lists and scalars. `most`: where the count may end.
+        tree: unresolved, of plain tables, lists and scalars.
+        most: where the count may end.
     """
     return _Count(tree, most).below((), tree, 0)
 

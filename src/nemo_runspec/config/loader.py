@@ -36,7 +36,8 @@ class Composed:
 
     Args:
         values: the overrides that are values rather than choices of a group.
-        sources: where each value stands. `notes`: what Hydra has to say that is no error.
+        sources: where each value stands.
+        notes: what Hydra has to say that is no error.
     """
 
     config: DictConfig

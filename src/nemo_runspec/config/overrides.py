@@ -130,7 +130,7 @@ _OPENED = {"[": "]", "{": "}", "(": ")"}
 
 
 def is_open(value: str) -> bool:
-    """Whether a value ends within a bracket or a quote: the shell took what stood behind, or it was forgotten."""
+    """True if a value ends within a bracket or a quote: the shell took what stood behind, or it was forgotten."""
     return bool(_left_open(value))
 
 

@@ -1,4 +1,4 @@
-"""What Hydra makes of a config that names no other, without Hydra: importing it takes as long as all the rest.
+"""Composes a config that names no other as Hydra would, without importing Hydra, which takes as long as all the rest.
 
 Where a file, its place or an override could mean more than it says, the answer is None, and Hydra is asked; so it is
 where anything is wrong, which it has the words for. `tests/config/test_plain.py` holds the two equal.
@@ -89,6 +89,6 @@ def _is_group(choice: YamlChoice, keys: Iterable[str]) -> bool:
 
 
 def _is_registered(*names: str) -> bool:
-    """Whether this process has given Hydra a schema or a group of such a name, as a program that uses both may."""
+    """True if this process has given Hydra a schema or a group of such a name, as a program that uses both may."""
     module = sys.modules.get("hydra.core.config_store")
     return module is not None and not module.ConfigStore.instance().repo.keys().isdisjoint(names)

@@ -1,4 +1,4 @@
-"""What Hydra, OmegaConf and YAML complain about, as errors of the user's."""
+"""Turns complaints of Hydra, OmegaConf and YAML into errors of the user's."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ def restore_text(config: DictConfig, file: Path, package: str = "") -> dict[str,
     A time limit is no number in base 60, a variable's `010` is no 8.
 
     Args:
-        config: as loaded from `file`. `package`: the dotted path at which it stands in it.
+        config: as loaded from `file`.
+        package: the dotted path at which it stands in it.
 
     Returns: dotted path → the source of the value there.
     """

@@ -1,4 +1,4 @@
-"""What the parsed YAML no longer knows: the line of every key, and the text that stood there."""
+"""Lines of keys, and their texts, that parsed YAML no longer knows."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def cause_of(text: str) -> Cause | None:
 
 
 def says_killed_for_memory(text: str) -> bool:
-    """Whether a line says that the kernel killed something for want of memory; a full GPU kills nobody."""
+    """True if a line says that the kernel killed something for want of memory; a full GPU kills nobody."""
     return cause_of(text) is MEMORY
 
 

@@ -25,7 +25,7 @@ from nemo_runspec.diagnosis.causes import (
     remedy_of,
 )
 from nemo_runspec.diagnosis.kinds import KNOWN, Fault, kind_of
-from nemo_runspec.diagnosis.known import find_known
+from nemo_runspec.diagnosis.known_errors import find_known
 from nemo_runspec.diagnosis.model import Case, Claim, Message
 from nemo_runspec.diagnosis.patterns import Level
 from nemo_runspec.diagnosis.phases import PHASES
@@ -231,7 +231,7 @@ def claims_of(case: Case) -> list[Claim]:
 
 
 def _failed_by_itself(case: Case) -> bool:
-    """Whether a node's command failed of its own accord, and its log says of what."""
+    """True if a node's command failed of its own accord, and its log says of what."""
     marker, said = case.marker, case.symptom
     if marker is None or marker.phase == "start" or marker.signal or marker.received:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nemo_runspec.diagnosis.engine import diagnose
-from nemo_runspec.diagnosis.known import known_of_folder
+from nemo_runspec.diagnosis.known_errors import known_of_folder
 from nemo_runspec.diagnosis.model import Case, Platform
 from nemo_runspec.diagnosis.symptoms import tail_of
 from nemo_runspec.diagnosis.verdict import Diagnosis

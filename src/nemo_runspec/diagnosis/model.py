@@ -1,4 +1,4 @@
-"""What is known of a job that failed or does not start (`Case`), what its platform is (`Platform`), and the verdict."""
+"""A job that failed or does not start (`Case`), its platform (`Platform`), and the verdict."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class Message:
     """One thing a platform says about a job.
 
     Args:
-        text: its very words. `node`: the machine it is about, '' where that is not said.
+        text: its very words.
+        node: the machine it is about, '' where that is not said.
         now: whether it is so now; else it was once, as events are.
     """
 
@@ -82,7 +83,9 @@ class Analysis:
     """A platform's own analysis of a failure.
 
     Args:
-        kind: its class, such as ERR_PROGRAM. `suggestion`: what it says to do. `messages`: of single nodes.
+        kind: its class, such as ERR_PROGRAM.
+        suggestion: what it says to do.
+        messages: of single nodes.
         log_streams: lines of logs, as they came.
     """
 
@@ -103,7 +106,8 @@ class PassedDeadline:
     """A limit on waiting that has passed.
 
     Args:
-        phase: `queue`, `pull` or `start`. `tried`: how long it was tried in vain, in words; '' where it only waited.
+        phase: `queue`, `pull` or `start`.
+        tried: how long it was tried in vain, in words; '' where it only waited.
     """
 
     phase: str
@@ -115,7 +119,8 @@ class Platform:
     """What a backend brings to the table of rules.
 
     Args:
-        name: for a person. `remedies`: by kind, or by a cause's `remedy`; those that all share are in `causes`.
+        name: for a person.
+        remedies: by kind, or by a cause's `remedy`; those that all share are in `causes`.
         kinds: kinds of log lines, and of rules → what they are called there, where that is something else.
         log_remedies: what to do about what a log says, by its kind, where the profile has a key for it; `{node}` is
             the machine.
@@ -138,15 +143,24 @@ class Case:
     """All that is known of a job.
 
     Args:
-        state: ours. `reason`: why, in words. `statement`: what the platform says of it, in one line.
+        state: ours.
+        reason: why, in words.
+        statement: what the platform says of it, in one line.
         deadline: a limit on waiting that has passed.
-        markers: how its nodes ended. `tail`: the end of its log. `script_tail`: of its batch script's, without echoes.
-        messages: what is wrong with its pods. `events`: what was written down, the oldest first.
-        claims: what the backend alone can read out of its platform's answers, the most telling first. `hints`: the
-            same, believed where the log names no cause. `daemons`: lines of the platform's daemons, for evidence.
+        markers: how its nodes ended.
+        tail: the end of its log.
+        script_tail: of its batch script's, without echoes.
+        messages: what is wrong with its pods.
+        events: what was written down, the oldest first.
+        claims: what the backend alone can read out of its platform's answers, the most telling first.
+        hints: the
+            same, believed where the log names no cause.
+        daemons: lines of the platform's daemons, for evidence.
         exit_code, signal: as the platform itself says it, None where it does not.
-        nodes: how many it had, 0 where that is not known. `machines`: where it ran, by the names that the platform's
-            messages may call them. `ran_for`: ` after 4 h`, '' where that is not known.
+        nodes: how many it had, 0 where that is not known.
+        machines: where it ran, by the names that the platform's
+            messages may call them.
+        ran_for: ` after 4 h`, '' where that is not known.
         unasked: what the platform did not answer about, such as `events`.
         known: errors that its recipe knows.
         ailing: it runs, and the platform says that not all of it is well: what was written down counts then, too.
@@ -192,7 +206,7 @@ class Case:
 
     @property
     def ran(self) -> bool:
-        """Whether it was started on all its nodes, as far as is known, or has ended on one."""
+        """True if it was started on all its nodes, as far as is known, or has ended on one."""
         return bool(self.markers) or (self.state == "running" and not self.ailing)
 
     @property

@@ -32,7 +32,8 @@ class Pattern:
     """What a line means.
 
     Args:
-        kind: as in `Diagnosis.kind`. `regex`: found in the line.
+        kind: as in `Diagnosis.kind`.
+        regex: found in the line.
         what: `{who}` is the rank; `{0}`, `{1}` … are the groups.
         level: of a line for itself: many a program warns in the same words and goes on. At the end of a traceback it is
             a cause, unless it is an echo.

@@ -11,8 +11,10 @@ class Phase:
     """One of `records.lifecycle.PHASES`.
 
     Args:
-        key: its deadline's, of the profile. `doing`: what the job did meanwhile, in words behind `it`.
-        kind: of the diagnosis. `remedy`: a key of `causes.REMEDIES`, and of a platform's.
+        key: its deadline's, of the profile.
+        doing: what the job did meanwhile, in words behind `it`.
+        kind: of the diagnosis.
+        remedy: a key of `causes.REMEDIES`, and of a platform's.
     """
 
     key: str

@@ -15,11 +15,11 @@ _NO_CAUSE = re.compile(r"(?:\w+: )?(?:Error: \w+$|Back-?off)", re.IGNORECASE)
 
 
 def may_pass(text: str) -> bool:
-    """Whether a pull that failed so this time may not fail the next time: the node tries by itself."""
+    """True for a transient image-pull error; the kubelet retries these itself."""
     return _PASSING.search(text) is not None and not _NO_NAME.search(text)
 
 
 def names_cause(text: str) -> bool:
-    """Whether a message says of what something failed. The kubelet writes others beside it, newer ones mostly:
+    """True if a message names a cause. The kubelet writes others beside it, newer ones mostly:
     `Error: ErrImagePull`, `Back-off pulling image …`."""
     return not _NO_CAUSE.match(text)

@@ -48,7 +48,8 @@ class Traceback:
     """One traceback.
 
     Args:
-        frames: outermost first. `message`: the exception's lines, the first with its name.
+        frames: outermost first.
+        message: the exception's lines, the first with its name.
         start, end: places of its first line, and of the exception's first.
         goes_on: True where it belongs to the exception of the one before it.
         ignored: True where Python itself said that it goes on.

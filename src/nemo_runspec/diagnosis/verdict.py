@@ -15,7 +15,8 @@ class Diagnosis:
 
     Args:
         kind: a word, such as `out of memory`, `time limit`, `user code`; '' where nothing is known.
-        what: one line. `evidence`: the line of a log, or of the platform, that shows it.
+        what: one line.
+        evidence: the line of a log, or of the platform, that shows it.
         remedy: what to do.
         platform: what the platform itself makes of it, shown beside: `name` of the platform, and as far as it says so
             `err_class` (such as ERR_PROGRAM), `suggestion` (what to do), `log_streams` (lines of logs, in any shape).
@@ -42,5 +43,5 @@ class Diagnosis:
 
     @property
     def retry(self) -> bool:
-        """Whether another attempt may succeed though nothing was changed."""
+        """True if another attempt may succeed though nothing was changed."""
         return kind_of(self.kind).retry

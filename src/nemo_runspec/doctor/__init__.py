@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
+from nemo_runspec.check import Check, CheckRequest, failed, ok, skipped, warning
 
-__all__ = ["Check", "Question", "failed", "ok", "skipped", "warning"]
+__all__ = ["Check", "CheckRequest", "failed", "ok", "skipped", "warning"]

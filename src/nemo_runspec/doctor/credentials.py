@@ -1,4 +1,4 @@
-"""Whether the secrets that a profile lists, and the credentials its env file implies, are found here. Never shown."""
+"""Checks that the secrets a profile lists, and the credentials its env file implies, are found here. Never shown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def usual(sections: Mapping[str, Mapping[str, Any]], names: Iterable[str], given
     """W&B's key, where the env file names a project, and Hugging Face's token.
 
     Args:
-        sections: of the env file. `names`, `given`: as for `listed`; what is listed there is not said again.
+        sections: of the env file.
+        names, given: as for `listed`; what is listed there is not said again.
     """
     table = sections.get("wandb") or {}
     wanted = any(table.get(key) for key in ("project", "entity")) and table.get("mode") not in ("disabled", "offline")
@@ -54,7 +55,7 @@ def usual(sections: Mapping[str, Mapping[str, Any]], names: Iterable[str], given
 
 
 def _hugging_face(token: str, origin: str, login: str) -> Check:
-    """Whether the hub takes the token, where it answers."""
+    """Checks whether the hub takes the token, where it answers."""
     name, found = "Hugging Face", f"{_HF}: found ({origin})"
     answer = hub.ask(token)
     if answer == "refused":

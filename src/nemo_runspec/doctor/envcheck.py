@@ -26,8 +26,10 @@ class CheckReport:
     """What was found: errors make `env check` exit 2, warnings do not.
 
     Args:
-        profiles: how many there are. `wrong`: those with which no job could be submitted.
-        errors: in the order of their lines. `warnings`: what is odd but harmless.
+        profiles: how many there are.
+        wrong: those with which no job could be submitted.
+        errors: in the order of their lines.
+        warnings: what is odd but harmless.
     """
 
     profiles: int

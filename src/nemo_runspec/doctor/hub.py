@@ -1,4 +1,4 @@
-"""Whether Hugging Face takes a token: asked of the hub's own `whoami`, the token in a header over TLS, no redirect."""
+"""Checks a token with Hugging Face: by the hub's own `whoami`, the token in a header over TLS, no redirect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from http.client import HTTPException
 from typing import Literal
 from urllib.error import HTTPError
 
-Answer = Literal["accepted", "refused", "silent", "offline", "unsafe"]
+HubAnswer = Literal["accepted", "refused", "silent", "offline", "unsafe"]
 
 _HUB, _PATH = "https://huggingface.co", "/api/whoami-v2"
 _SECONDS = 5.0
@@ -19,7 +19,7 @@ def hub_url() -> str:
     return (os.environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
 
 
-def ask(token: str) -> Answer:
+def ask(token: str) -> HubAnswer:
     """What the hub says of a token.
 
     Returns:

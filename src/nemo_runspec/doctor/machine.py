@@ -1,4 +1,4 @@
-"""What is looked at on this machine whatever the profile: programs, folders, room, the env file."""
+"""Checks of this machine whatever the profile: programs, folders, room, the env file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is this profile going to work? Its values first, then what its backend looks at, then its secrets."""
+"""Runs the checks of a profile: its values first, then its backend's, then its secrets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.check import Check, CheckRequest, failed, of_error, ok, skipped, warning
 from nemo_runspec.doctor import credentials
 from nemo_runspec.doctor.trial import merged, try_profile
 from nemo_runspec.errors import UserError
@@ -17,40 +17,40 @@ from nemo_runspec.source import Source
 
 
 @dataclass(frozen=True)
-class Patient:
+class CheckedProfile:
     """A profile and the env file it stands in, None for a built-in one."""
 
     profile: Profile
     file: EnvFile | None = None
 
 
-def examine(patient: Patient, *, job: bool = False) -> Iterator[Check]:
-    """Everything there is to say about a profile, each as soon as it is known.
+def run_checks(checked: CheckedProfile, *, job: bool = False) -> Iterator[Check]:
+    """Runs the checks of a profile; yields each as soon as it is known.
 
     Args:
         job: a small job may be submitted.
     """
-    profile = patient.profile
+    profile = checked.profile
     env = merged(profile)
     usable = True
-    for check in _values(patient):
+    for check in _values(checked):
         usable = usable and not (check.verdict == "failed" and check.name == "values")
         yield check
     if usable:
-        yield from get_backend(profile.executor).preflight_of(Question(profile.name, env, job))
+        yield from get_backend(profile.executor).preflight_of(CheckRequest(profile.name, env, job))
     else:
         yield skipped(profile.executor, "not checked: the values above must be mended first")
     yield from credentials.listed(env.get("secrets") or (), env.get("env_vars") or {})
-    sections = patient.file.sections if patient.file else {}
+    sections = checked.file.sections if checked.file else {}
     yield from credentials.usual(sections, env.get("secrets") or (), env.get("env_vars") or {})
 
 
-def _values(patient: Patient) -> Iterator[Check]:
-    """What is wrong with the values themselves: `values` where no job can be made of them, else `profile`."""
-    profile = patient.profile
+def _values(checked: CheckedProfile) -> Iterator[Check]:
+    """Checks of the values themselves: `values` where no job can be made of them, else `profile`."""
+    profile = checked.profile
     found = [failed("profile", line, _where(profile)) for line in profile.unfilled()]
     found += [warning("profile", line) for line in profile.warnings]
-    trial = try_profile(profile, *_artifacts(patient.file))
+    trial = try_profile(profile, *_artifacts(checked.file))
     found += [of_error("values", problem) for problem in trial.refused]
     found += [failed("profile", problem.what, problem.remedy or _where(profile)) for problem in trial.lacking]
     found += [warning("profile", line) for line in trial.warnings]

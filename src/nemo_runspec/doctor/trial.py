@@ -39,7 +39,8 @@ class Trial:
     """What became of it.
 
     Args:
-        refused: why no job can be made of the profile. `lacking`: what a submission would refuse. Each with its place,
+        refused: why no job can be made of the profile.
+        lacking: what a submission would refuse. Each with its place,
             where a key of the profile says it.
         warnings: what is odd but not wrong.
     """
@@ -59,7 +60,8 @@ def try_profile(profile: Profile, root: Any = None, source: Source | None = None
     """Tries a profile, attached and detached.
 
     Args:
-        root: `[artifacts] root` of its file; `source`: where it stands.
+        root: `[artifacts] root` of its file.
+        source: where it stands.
     """
     env = {**merged(profile), **settled_mounts({"mounts": profile.values.get("mounts")})}
     refused = [*_wrong_package(env), *_wrong_variables(profile, env), *_wrong_root(profile, root, source)]

@@ -1,4 +1,4 @@
-"""How other nodes reach this one."""
+"""The address by which other nodes reach this one."""
 
 import _socket as socket  # without its package, which takes longer to import than all the rest
 import os
@@ -47,7 +47,7 @@ def free_ports(count: int) -> "List[int]":
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody on this node listens at a port, on any of its addresses. Connections that ended do not count."""
+    """True if nobody on this node listens at a port, on any of its addresses. Connections that ended do not count."""
     probe = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -68,7 +68,8 @@ def fetch(root: str, environment: "Dict[str, str]", heed: "Callable[[], object]"
     """Brings the versions that a job reads from a bucket, where they are in one; why that cannot be, '' where it can.
 
     Args:
-        environment: with the keys for it. `heed`: called again and again meanwhile; what it raises ends the transfer.
+        environment: with the keys for it.
+        heed: called again and again meanwhile; what it raises ends the transfer.
     """
     if not os.path.exists(root + "/" + _STORE):
         return ""

@@ -10,7 +10,7 @@ _FIRST, _LATER = 0.001, 0.05
 
 
 def within(seconds: float, question: "Callable[[], bool]") -> bool:
-    """Whether it is so now, or within so many seconds: asked less and less often, 20 times a second at last."""
+    """True if it is so now, or within so many seconds: asked less and less often, 20 times a second at last."""
     until, pause = time.monotonic() + seconds, _FIRST
     while not question():
         left = until - time.monotonic()

@@ -1,4 +1,4 @@
-"""How a signal comes to a command: at once, but for one that a command which still starts would lose, or be ended by.
+"""Delivers a signal to a command: at once, but for one that a command which still starts would lose, or be ended by.
 
 While the shell of the command's line has started no program of it, a stop would be lost: that shell outlives it. USR1
 and USR2 mean what the user's program takes them for, and end a program that has no handler. One that comes while the
@@ -40,7 +40,7 @@ class Delivery:
 
     @property
     def waits(self) -> bool:
-        """Whether a signal is held: then `go_on` every `TICK` seconds."""
+        """True if a signal is held: then `go_on` every `TICK` seconds."""
         return bool(self._held)
 
     def tell(self, number: int) -> None:
@@ -62,7 +62,7 @@ class Delivery:
                 self._held.append((number, until))
 
     def _is_ready(self, number: int) -> bool:
-        """Whether a program of the command is there and, where the signal is kept for it, does something about it."""
+        """True if a program of the command is there and, where the signal is kept for it, does something about it."""
         if number not in _KEPT:
             return bool(self._programs())
         programs = self._programs()

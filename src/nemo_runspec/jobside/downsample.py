@@ -86,7 +86,7 @@ def numbers(line: bytes) -> "Record":
 
 
 def is_number(value: object) -> bool:
-    """Whether a value of JSON is a number that a float can hold."""
+    """True if a value of JSON is a number that a float can hold."""
     return type(value) is float or (type(value) is int and -_LARGEST < value < _LARGEST)
 
 

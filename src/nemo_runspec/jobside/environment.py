@@ -4,7 +4,7 @@ import os
 
 from nemo_runspec.jobside import artifacts
 from nemo_runspec.jobside.address import address, free_port
-from nemo_runspec.jobside.gates import Gates
+from nemo_runspec.jobside.barriers import Barriers
 from nemo_runspec.jobside.rank import NODE_SUPERVISOR
 
 MYPY = False
@@ -20,7 +20,7 @@ _LAUNCHERS = (
 """What a launcher around the job may have set, which is not this job's."""
 
 
-def meeting(job: "JobTask", gates: Gates, pause: "Callable[[float], None]") -> "Dict[str, str]":
+def meeting(job: "JobTask", barriers: Barriers, pause: "Callable[[float], None]") -> "Dict[str, str]":
     """Every task tells its address, the first one the port too, and learns those of the others.
 
     Raises:
@@ -31,11 +31,11 @@ def meeting(job: "JobTask", gates: Gates, pause: "Callable[[float], None]") -> "
     if job.tasks > 1:
         own = {"node": job.node, "address": mine, "port": port or str(free_port())}
         try:
-            gates.folder.write("address.%d" % job.task, own)
+            barriers.folder.write("address.%d" % job.task, own)
         except OSError:
             pass  # the barrier says so
-        gates.reach("met", pause)
-        told = [gates.folder.read("address.%d" % task) for task in range(job.tasks)]
+        barriers.reach("met", pause)
+        told = [barriers.folder.read("address.%d" % task) for task in range(job.tasks)]
     else:
         told = [{"node": job.node, "address": mine, "port": port or str(free_port())}]
     addresses = {}

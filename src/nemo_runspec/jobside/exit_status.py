@@ -1,4 +1,4 @@
-"""How a rank or a node has ended."""
+"""The end of a rank or a node, as a value."""
 
 MYPY = False
 if MYPY:
@@ -15,9 +15,11 @@ class Ended:
     """The end of a node's part of a job.
 
     Args:
-        exit_code: 0 to 255. `signal`: the number of the signal that ended the command, None for none.
+        exit_code: 0 to 255.
+        signal: the number of the signal that ended the command, None for none.
         rank: the rank that failed first, None where none did.
-        reason: in words, '' where the exit code says all. `code`: of `REASONS` in script/markers.py, '' for none.
+        reason: in words, '' where the exit code says all.
+        code: of `REASONS` in script/markers.py, '' for none.
         blames: the node whose failure ended this one, None where it ended by itself.
         ran: whether the command has run to its end.
         follows: whether this is the end of node 0's command, of which that node itself tells the others.

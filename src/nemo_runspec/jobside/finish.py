@@ -4,15 +4,15 @@ import os
 import time
 
 from nemo_runspec.jobside import artifacts, forward, registration, secrets, signals, wandb_artifacts
+from nemo_runspec.jobside.barriers import Failure
 from nemo_runspec.jobside.exit_status import LASTING, Ended
-from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.text import say
 
 MYPY = False
 if MYPY:
     from nemo_runspec.jobside.node import NodeRun
 
-_LINGER = 60.0
+_OTHERS_S = 60.0
 _OTHERS = 600.0
 """Seconds that node 0 waits for the other nodes' ends, where W&B is told of what all of them have made."""
 _REPEATED = ("artifact",)
@@ -23,12 +23,12 @@ def judge(node: "NodeRun", ended: Ended) -> Ended:
     """Why the command has ended: a watch that ended it, another node's failure, the rank that failed first."""
     if ended.exit_code == 0:
         return ended
-    stalled = node.gates.folder.read("stalled")
+    stalled = node.barriers.folder.read("stalled")
     if stalled:
         return _stalled(node, stalled)
     if node.job.tasks > 1:
         try:
-            node.gates.heed_failures()
+            node.barriers.heed_failures()
         except Failure as failure:
             return Ended(failure.exit_code, ended.signal, None, failure.reason, blames=failure.blames, ran=True)
     if ended.reason:
@@ -57,7 +57,7 @@ def _stalled(node: "NodeRun", stalled: "dict[str, str]") -> Ended:
     """As a timeout ends (man timeout). `verdict` is for the platform's side of the job."""
     reason = str(stalled.get("reason", ""))
     if node.job.task == 0:
-        node.gates.folder.note("verdict", "%s %s\n" % (stalled.get("action", "stop"), reason))
+        node.barriers.folder.note("verdict", "%s %s\n" % (stalled.get("action", "stop"), reason))
     return Ended(124, None, None, reason, "stall", ran=True)
 
 
@@ -71,9 +71,9 @@ def finish(node: "NodeRun", ended: Ended) -> int:
     if node.job.task == 0 and not node.job.has("requeues") and node.job.has("secrets_file"):
         secrets.forget(node.job.secrets)
     if node.job.has("ends_all"):
-        node.gates.folder.note("ended.%d" % node.job.task)
+        node.barriers.folder.note("ended.%d" % node.job.task)
         if ended.exit_code:
-            _linger(node)
+            _wait_for_others(node)
     well = well and not ended.exit_code
     if well and node.job.nodes > 1:
         ended = _published(node, ended)
@@ -95,9 +95,9 @@ def _tell(node: "NodeRun", ended: Ended) -> None:
     if code and not ended.follows:
         failed = " (rank %d)" % ended.rank if ended.rank is not None else ""
         blamed = node.job.node if ended.blames is None else ended.blames
-        node.gates.fail(code, reason or "node %d failed%s" % (node.job.node, failed), blamed, when)
+        node.barriers.fail(code, reason or "node %d failed%s" % (node.job.node, failed), blamed, when)
         if ended.code in _REPEATED:
-            node.gates.folder.note(LASTING, ended.code)
+            node.barriers.folder.note(LASTING, ended.code)
     _write(node, ended, reason, when)
 
 
@@ -111,7 +111,7 @@ def _reason(node: "NodeRun", ended: Ended) -> str:
 
 
 def _write(node: "NodeRun", ended: Ended, reason: str, when: float) -> None:
-    told = node.gates.told()
+    told = node.barriers.told()
     record = {
         "node": node.job.node,
         "host": os.uname().nodename,
@@ -168,14 +168,14 @@ def _store_has_it(node: "NodeRun") -> bool:
     return not said
 
 
-def _linger(node: "NodeRun") -> None:
+def _wait_for_others(node: "NodeRun") -> None:
     """Waits for the records and last lines of the others, which the platform would end with this task.
 
     They see that it has failed, and end within 40 s (`watch.py`).
     """
-    until = time.monotonic() + _LINGER
+    until = time.monotonic() + _OTHERS_S
     while time.monotonic() < until:
-        there = set(node.gates.folder.names())
+        there = set(node.barriers.folder.names())
         tasks = [name[len("here.") :] for name in there if name.startswith("here.")]
         if all("ended.%s" % task in there for task in tasks):
             return

@@ -1,4 +1,4 @@
-"""What a job appends to its file of metrics, and the artifacts it has made, told to W&B by its own Python's `wandb`.
+"""Forwards a job's metrics and artifacts to W&B, by its own Python's `wandb`.
 
 A process beside the command: the job's shell starts it behind its setup, with the job's variables, from which the
 package takes project, entity, name and all else. The node's supervisor tells it how the command has ended.
@@ -35,7 +35,8 @@ def forward(root: str, tasks: str) -> int:
     """Starts a process of its own that tells W&B of a job; 0 at once.
 
     Args:
-        root: the job's directory. `tasks`: `metrics`, `artifacts`, or both with a comma between them.
+        root: the job's directory.
+        tasks: `metrics`, `artifacts`, or both with a comma between them.
     """
     if os.environ.get("NEMOTRON_NODE_RANK", "0") != "0" or os.environ.get("RANK", "0") != "0":
         return 0
@@ -56,7 +57,8 @@ def settle(root: str, status: Folder, exit_code: int, stopped: bool, registers: 
     """Has what is left told, and waits for that; writes down which run a job that does without us has made.
 
     Args:
-        exit_code: the command's. `stopped`: the job was told to stop.
+        exit_code: the command's.
+        stopped: the job was told to stop.
         registers: the job has ended well on all nodes: what it made is registered.
     """
     process = status.read(_PROCESS)
@@ -231,7 +233,7 @@ class _Forwarder:
             self._status.note(RUN, _text(dict(self._status.read(RUN), **self._told)))
 
     def _end_well(self) -> bool:
-        """Whether the job has ended well, once it has ended: metrics may be lost long before."""
+        """True if the job has ended well, once it has ended: metrics may be lost long before."""
         code, well = None, False
         while code is None:
             code, well = self._command_ended(_LOOK)

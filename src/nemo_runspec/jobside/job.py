@@ -1,4 +1,4 @@
-"""What a job's own script tells the supervisor: the job's values as JSON, and which node and task this is, as words."""
+"""Values that a job's own script hands to the supervisor: the job's as JSON, this node and task as words."""
 
 import os
 
@@ -51,7 +51,7 @@ class JobTask:
         self.early = found.get("early", "").split()
 
     def has(self, flag: str) -> bool:
-        """Whether a flag of its node identity is set: `requeues`, `signals_all`, `ends_all`, `pods`, `secrets_file`,
+        """True if a flag of its node identity is set: `requeues`, `signals_all`, `ends_all`, `pods`, `secrets_file`,
         `here`. And `wandb`: it has a run on W&B; `head_only`: node 0 alone has the command.
         """
         return flag in self.flags
@@ -76,7 +76,7 @@ class JobTask:
         return self.root + "/status"
 
     @property
-    def gates(self) -> str:
+    def barriers(self) -> str:
         """The folder in which the tasks of this attempt meet."""
         return "%s/gates-%s" % (self.status, self.attempt)
 
@@ -97,7 +97,7 @@ class JobTask:
 
     @property
     def has_ranks(self) -> bool:
-        """Whether the job has more than one rank in all, so that it matters which one is meant."""
+        """True if the job has more than one rank in all, so that it matters which one is meant."""
         return not self.nodes == self.tasks == self.ranks == 1
 
     def tag(self, rank: int) -> str:

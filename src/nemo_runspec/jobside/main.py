@@ -1,4 +1,4 @@
-"""What the supervisor is started for: a node of a job, one of its ranks, or a pod around it."""
+"""Entry points of the supervisor: a node of a job, one of its ranks, or a pod around it."""
 
 import os
 
@@ -63,8 +63,8 @@ def _fill_closed() -> None:
 
 
 def _run_node(job: "JobTask", script: str) -> int:
+    from nemo_runspec.jobside.barriers import Failure
     from nemo_runspec.jobside.exit_status import Ended
-    from nemo_runspec.jobside.gates import Failure
     from nemo_runspec.jobside.node import NodeRun
 
     node = NodeRun(job, script)

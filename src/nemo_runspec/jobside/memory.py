@@ -1,4 +1,4 @@
-"""How many processes of a control group the kernel has killed for want of memory."""
+"""Counts the processes of a control group that the kernel has killed for want of memory."""
 
 MYPY = False
 if MYPY:
@@ -6,7 +6,7 @@ if MYPY:
 
 
 class OomKills:
-    """Those since it was made, of this process's control group."""
+    """OOM kills of this process's control group since this object was made."""
 
     def __init__(self) -> None:
         self._file = _file("self")
@@ -20,7 +20,7 @@ class OomKills:
 
     @property
     def any(self) -> bool:
-        """Whether there were any."""
+        """True if there were any."""
         return (_count(self._file) or 0) > self._before
 
 

@@ -8,9 +8,9 @@ import os
 import time
 
 from nemo_runspec.jobside import artifacts, processes, secrets, signals
+from nemo_runspec.jobside.barriers import PATIENCE, USUAL_PATIENCE, Barriers, Failure
 from nemo_runspec.jobside.environment import meeting, variables
 from nemo_runspec.jobside.exit_status import Ended, as_on_node_0
-from nemo_runspec.jobside.gates import PATIENCE, USUAL_PATIENCE, Failure, Gates
 from nemo_runspec.jobside.memory import OomKills
 from nemo_runspec.jobside.open_files import OpenFiles
 from nemo_runspec.jobside.rank import RankRun, hidden_values
@@ -37,15 +37,16 @@ class NodeRun:
     """This task of a job.
 
     Args:
-        job: the job as this task sees it. `script`: the path of its job script.
+        job: the job as this task sees it.
+        script: the path of its job script.
     """
 
     def __init__(self, job: "JobTask", script: str) -> None:
         self.job = job
         self.script = script
         self.status = Folder(job.status)
-        self.gates = Gates(job.gates, job.task, job.tasks, job.seconds(PATIENCE, USUAL_PATIENCE))
-        self.ranks = Ranks(self.status, self.gates.folder, job.first_rank, job.ranks)
+        self.barriers = Barriers(job.barriers, job.task, job.tasks, job.seconds(PATIENCE, USUAL_PATIENCE))
+        self.ranks = Ranks(self.status, self.barriers.folder, job.first_rank, job.ranks)
         self.room = "spare-%d" % job.task
         self.phase = "start"
         self.received = ""
@@ -62,18 +63,18 @@ class NodeRun:
         """Starts this node's records. Raises `Failure`."""
         try:
             self.status.make()
-            self.gates.folder.make()
+            self.barriers.folder.make()
         except OSError as error:
             raise Failure("the job's directory cannot be written: %s" % (error.strerror or error)) from None
-        self.status.hand_over(self.gates.folder.path)
+        self.status.hand_over(self.barriers.folder.path)
         remove(self.status.file(self.job.marker))
         self.ranks.clear()
         if self.job.has("ends_all"):
-            self.gates.say("here")
+            self.barriers.say("here")
         self.begun = self._mark_begin()
         self.status.keep_room(self.room)
         if self.job.tasks > 1:
-            self.gates.folder.keep_room(self.gates.room)
+            self.barriers.folder.keep_room(self.barriers.room)
         if self.job.task == 0 and self.job.restarts > 0:
             say("attempt " + _of_most(self.job.restarts + 1, os.environ.get("NEMOTRON_ATTEMPTS", "")))
         if self.job.task == 0 and self.job.nodes > 1 and self.open_files.words:
@@ -106,7 +107,7 @@ class NodeRun:
                 from nemo_runspec.jobside.verify import check_inputs
 
                 check_inputs(self)
-        met = meeting(job, self.gates, self.pause)
+        met = meeting(job, self.barriers, self.pause)
         if job.task == 0 and job.has("secrets_file") and not job.has("requeues") and not secrets.forget(job.secrets):
             raise Failure("the file of secrets cannot be removed: " + job.secrets)
         environment = variables(job, self.status, {**given, **met})
@@ -149,17 +150,17 @@ class NodeRun:
                 raise _ended_early(shell.child, self.phase, self.job.node)
             else:
                 self._heed(_LOOK if self.job.tasks > 1 else _IDLE)
-        self.gates.reach("setup", self.pause)
+        self.barriers.reach("setup", self.pause)
         return shell
 
     def _heed(self, seconds: float = 0.0) -> None:
         """Waits, and heeds the failure of another node too. Raises `Failure`."""
         self.pause(seconds, once=True)
         if self.job.tasks > 1:
-            self.gates.heed_failures()
+            self.barriers.heed_failures()
 
     def _is_ready(self, line: str) -> bool:
-        """Whether the shell's setup is over; notes where it is."""
+        """True if the shell's setup is over; notes where it is."""
         if line.startswith("at "):
             self.phase = line[len("at ") :]
         return line == "ready"
@@ -168,7 +169,7 @@ class NodeRun:
         """Watches over the command until it has ended."""
         from nemo_runspec.jobside.watch import Watch
 
-        watch = Watch(self.job, self.gates, self.ranks, shell)
+        watch = Watch(self.job, self.barriers, self.ranks, shell)
         for number in self._early:
             watch.tell(number)
         while not shell.child.has_ended():
@@ -197,8 +198,8 @@ class NodeRun:
         """The end of the keeper of this node's Ray, which is the command's unless it says otherwise."""
         from nemo_runspec.jobside.ray import DRIVER, END
 
-        why = self.gates.folder.read("%s.%d" % (END, self.job.task))
-        if not why and self.job.node > 0 and child.signal is None and self.gates.folder.has(DRIVER):
+        why = self.barriers.folder.read("%s.%d" % (END, self.job.task))
+        if not why and self.job.node > 0 and child.signal is None and self.barriers.folder.has(DRIVER):
             return as_on_node_0(child.exit_code)
         if not why:
             return Ended(child.exit_code, child.signal, ran=True)
@@ -215,7 +216,7 @@ class NodeRun:
     def _open_gate(self, shell: Shell, line: str) -> None:
         """Lets the shell go on that waits for the other nodes, once they have come as far."""
         if line.startswith("gate "):
-            self.gates.reach(line[len("gate ") :], self.pause)
+            self.barriers.reach(line[len("gate ") :], self.pause)
             shell.answer()
 
     def pause(self, seconds: float, once: bool = False) -> None:
@@ -248,7 +249,7 @@ class NodeRun:
     def give_room_back(self) -> None:
         """What was kept for the last records."""
         remove(self.status.file(self.room))
-        remove(self.gates.folder.file(self.gates.room))
+        remove(self.barriers.folder.file(self.barriers.room))
 
     def _note(self, found: signals.Signal) -> None:
         """For the record: the first stop, else the first signal."""
@@ -257,7 +258,7 @@ class NodeRun:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was told to stop."""
+        """True if it was told to stop."""
         return bool(self.received) and signals.number_of(self.received) in signals.STOPPING
 
     def end_shell(self) -> None:

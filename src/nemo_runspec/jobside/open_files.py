@@ -1,4 +1,4 @@
-"""How many files each process of a job may have open: as many as its node lets it."""
+"""Raises the limit on open files of a job's processes to what their node allows."""
 
 import resource
 

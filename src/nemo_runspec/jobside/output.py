@@ -40,7 +40,8 @@ class RankOutput:
     not. States are no lines, but have a size.
 
     Args:
-        source: the pipe's end, which is closed here. `tag`: what comes before every line; '' for nothing, but before
+        source: the pipe's end, which is closed here.
+        tag: what comes before every line; '' for nothing, but before
             lines that look like ours (`OURS`), which no job can say.
         hidden: the values of secrets.
     """

@@ -19,7 +19,8 @@ class Child:
     """A process that was started here; it leads a process group of its own.
 
     Args:
-        pid: its process id, which is the group's too. `words`: what it was started with.
+        pid: its process id, which is the group's too.
+        words: what it was started with.
         status: as `os.waitpid` has it; None while it runs or nobody has asked.
     """
 
@@ -30,7 +31,7 @@ class Child:
         self.status: "Optional[int]" = None
 
     def has_ended(self) -> bool:
-        """Whether it has ended; asks the kernel."""
+        """True if it has ended; asks the kernel."""
         if self.status is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -72,7 +73,8 @@ def start(
     Args:
         words: the program, looked for on the `PATH` of `environment`, and its arguments.
         fds: number in the program -> number here, of files that it gets. Its input is empty unless it is among them.
-        ignored: signals that it, and what it starts, does not hear. `alone`: False for one in this process's group.
+        ignored: signals that it, and what it starts, does not hear.
+        alone: False for one in this process's group.
         blocked: signals that it takes itself, see `signals.unblock_for_exec`.
         session: True for one that leads a session of its own, too.
 
@@ -273,7 +275,7 @@ def _listed(pid: int, name: str) -> "List[str]":
 
 
 def heeds(pid: int, number: int) -> bool:
-    """Whether a process catches, blocks or ignores a signal (man 5 proc: SigBlk, SigIgn, SigCgt)."""
+    """True if a process catches, blocks or ignores a signal (man 5 proc: SigBlk, SigIgn, SigCgt)."""
     try:
         with open("/proc/%d/status" % pid, "rb") as lines:
             masks = [line.split()[1] for line in lines if line.startswith((b"SigBlk:", b"SigIgn:", b"SigCgt:"))]

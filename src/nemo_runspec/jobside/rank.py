@@ -32,7 +32,9 @@ class RankRun:
     """One rank's output and record. `stopped`: whether its launcher has ended it, because another rank had failed.
 
     Args:
-        number: among all of the job's. `tag`: what comes before its lines. `hidden`: the values of secrets.
+        number: among all of the job's.
+        tag: what comes before its lines.
+        hidden: the values of secrets.
     """
 
     def __init__(self, status: Folder, number: int, tag: str, hidden: "List[bytes]") -> None:
@@ -80,7 +82,7 @@ def hidden_values(names: "List[str]", environment: "Dict[str, str]") -> "List[by
 def supervise(job: "JobTask", script: str) -> int:
     """Runs the command of one rank that torchrun has started; its exit code."""
     number = int(os.environ["RANK"])
-    status, gates = Folder(job.status), Folder(job.gates)
+    status, barriers = Folder(job.status), Folder(job.barriers)
     rank = RankRun(status, number, job.tag(number), hidden_values(job.hidden, dict(os.environ)))
     mine = {"pid": os.getpid(), "started": processes.started(os.getpid())}
     source = {} if job.source is None else {0: job.source}
@@ -89,7 +91,7 @@ def supervise(job: "JobTask", script: str) -> int:
     rank.listen()
     note = {**mine, "group": child.pid, "group_started": processes.started(child.pid)}
     try:
-        gates.write("rank.%d" % number, note)
+        barriers.write("rank.%d" % number, note)
     except OSError:
         pass  # a full disk: signals to the whole job do not reach this rank
     heard: "set[int]" = set()
@@ -100,12 +102,12 @@ def supervise(job: "JobTask", script: str) -> int:
         if found is not None and _is_for_command(job, found, heard):
             delivery.tell(found.number)
         delivery.go_on()
-    rank.conclude(child, gates.file("rank.%d" % number))  # nobody asks for its supervisor any more
+    rank.conclude(child, barriers.file("rank.%d" % number))  # nobody asks for its supervisor any more
     return child.exit_code
 
 
 def _is_for_command(job: "JobTask", found: signals.Signal, heard: "set[int]") -> bool:
-    """Whether to pass a signal on. Where the platform signals every process, the command has had that one already.
+    """True if to pass a signal on. Where the platform signals every process, the command has had that one already.
 
     What the node's supervisor sends is for the command in any case. The launcher passes on what it was told itself,
     which is no news then; by itself it ends ranks once another has failed.

@@ -26,12 +26,13 @@ class Ranks:
     """The ranks `first` to `first + count - 1` of this node.
 
     Args:
-        status: the folder of records. `gates`: that of the attempt, where they leave their notes.
+        status: the folder of records.
+        barriers: that of the attempt, where they leave their notes.
     """
 
-    def __init__(self, status: Folder, gates: Folder, first: int, count: int) -> None:
+    def __init__(self, status: Folder, barriers: Folder, first: int, count: int) -> None:
         self._status = status
-        self._gates = gates
+        self._gates = barriers
         self._numbers = range(first, first + count)
         self._told: "List[Tuple[int, Set[int], int]]" = []
         self._last: "List[Tuple[int, processes.Child, float]]" = []
@@ -84,7 +85,7 @@ class Ranks:
 
     @property
     def waits(self) -> bool:
-        """Whether a rank is still to be told, or their launcher."""
+        """True if a rank is still to be told, or their launcher."""
         return bool(self._told or self._last)
 
     def end_left(self) -> None:
@@ -96,13 +97,13 @@ class Ranks:
 
     @property
     def have_begun(self) -> bool:
-        """Whether there is or was any."""
+        """True if there is or was any."""
         return any(self._gates.has("rank.%d" % rank) or self._status.has("rank-%d" % rank) for rank in self._numbers)
 
     def first_failure(self) -> "Optional[Record]":
         """The record of the rank that failed first: by time, before those that their launcher stopped for it."""
         failed = [record for record in self._records() if record.get("exit_code")]
-        return min(failed, key=_order, default=None)
+        return min(failed, key=_failure_order, default=None)
 
     def unrecorded(self) -> "Optional[int]":
         """The first rank that has begun and left no record, None where all have."""
@@ -134,5 +135,5 @@ class Ranks:
         return pid if pid and processes.started(pid) == note.get("started") else 0
 
 
-def _order(failed: "Record") -> "Tuple[bool, float, int]":
+def _failure_order(failed: "Record") -> "Tuple[bool, float, int]":
     return bool(failed.get("stopped")), failed.get("ended", 0.0), failed["rank"]

@@ -1,7 +1,7 @@
 """The keeper of one node's Ray: node 0's starts the head, awaits the others and runs the command; the others serve it.
 
 It is what a node's command is under `launch = "ray"` (`supervisor.py ray`): the supervisor above it passes signals on
-and watches the other nodes. The nodes tell each other by files where they meet (`gates`): `ray.head`, how the head is
+and watches the other nodes. The nodes tell each other by files (`barriers`): `ray.head`, how the head is
 reached; `ray.here.N`, which machine a node is; `ray.driver`, how the command has ended, and with it all of Ray;
 `ray.end.N`, how this part has ended, for the supervisor.
 """
@@ -10,7 +10,7 @@ import os
 import time
 
 from nemo_runspec.jobside import ray_versions, signals, values
-from nemo_runspec.jobside.gates import Failure, Gates
+from nemo_runspec.jobside.barriers import Barriers, Failure
 from nemo_runspec.jobside.rank import hidden_values
 from nemo_runspec.jobside.ray_driver import Driver
 from nemo_runspec.jobside.ray_home import TOKEN
@@ -66,7 +66,7 @@ class Keeper:
     def __init__(self, job: "JobTask", script: str) -> None:
         self.job = job
         self.script = script
-        self.gates = Gates(job.gates, job.task, job.tasks, 0)
+        self.barriers = Barriers(job.barriers, job.task, job.tasks, 0)
         self.driver: "Optional[Driver]" = None
         self.stopped = False
         self._parent = os.getppid()
@@ -93,7 +93,7 @@ class Keeper:
         head = {key: node.said[key] for key in ("address", "python", "ray")}
         head.update({"token": self._token, "dashboard": node.dashboard})
         self._tell(HEAD, head)
-        watch = RayWatch(self.job, node, self.gates.folder)
+        watch = RayWatch(self.job, node, self.barriers.folder)
         until = self._limit()
         while watch.missing():
             self._pause(until, watch.missing_words())
@@ -111,7 +111,7 @@ class Keeper:
         return self._follow(node, watch, self.driver)
 
     def _follow(self, node: RayNode, watch: RayWatch, driver: Driver) -> int:
-        """Until the command has ended. Raises `Failure` where the cluster has lost what it may not lose."""
+        """Watches the cluster until the command has ended. Raises `Failure` where it has lost what it may not lose."""
         lost = ""
         while not driver.has_ended():
             found = signals.wait(driver.pause(_LOOK))
@@ -124,7 +124,7 @@ class Keeper:
                 lost = watch.loss()
                 if lost:
                     driver.end_within(_GRACE)
-        self.gates.folder.note(DRIVER, '{"exit_code": %d}\n' % driver.exit_code)
+        self.barriers.folder.note(DRIVER, '{"exit_code": %d}\n' % driver.exit_code)
         if driver.exit_code and not self.stopped and not lost:
             lost = watch.loss_soon(_LAST_LOOK)
         if lost:
@@ -140,7 +140,7 @@ class Keeper:
         while not head or not node.said:
             self._pause(until, "node %d saw no head of Ray" % self.job.node)
             node.starts()
-            head = self.gates.folder.read(HEAD)
+            head = self.barriers.folder.read(HEAD)
         self.same_version(node, head)
         self._write_token(node, str(head["token"]))
         node.join(str(head["address"]))
@@ -148,7 +148,7 @@ class Keeper:
             self._pause(until, "node %d did not join Ray's head" % self.job.node)
         tolerated = False
         while True:
-            ended = self.gates.folder.read(DRIVER)
+            ended = self.barriers.folder.read(DRIVER)
             if ended:
                 return int(ended.get("exit_code", 1))
             self._pause(None, "")
@@ -185,7 +185,7 @@ class Keeper:
     def _tell(self, name: str, record: "Dict[str, object]") -> None:
         """Tells the other nodes. Raises `Failure`."""
         try:
-            self.gates.folder.write(name if name == HEAD else "%s.%d" % (name, self.job.node), record)
+            self.barriers.folder.write(name if name == HEAD else "%s.%d" % (name, self.job.node), record)
         except OSError as error:
             raise Failure("the job's directory cannot be written: %s" % (error.strerror or error)) from None
 
@@ -203,7 +203,7 @@ class Keeper:
             if self.job.node == 0:
                 raise Failure("the job was told to stop (SIG%s)" % found.name, signals.exit_code(found.number))
         self._heed_parent()
-        self.gates.heed_failures()
+        self.barriers.heed_failures()
         if until is not None and time.monotonic() >= until:
             raise Failure("%s in time (ray_start_timeout = %ds)" % (why, self.job.ray["timeout"]), 1, "ray_node")
 
@@ -221,7 +221,7 @@ class Keeper:
         record = {"reason": failure.reason, "code": failure.code, "exit_code": failure.exit_code}
         record.update({} if failure.blames is None else {"blames": failure.blames})
         try:
-            self.gates.folder.write("%s.%d" % (END, self.job.task), record)
+            self.barriers.folder.write("%s.%d" % (END, self.job.task), record)
         except OSError:
             say(failure.reason)
 

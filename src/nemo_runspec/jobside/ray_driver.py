@@ -4,8 +4,8 @@ import os
 import time
 
 from nemo_runspec.jobside import processes, signals
+from nemo_runspec.jobside.barriers import Failure
 from nemo_runspec.jobside.delivery import TICK, Delivery
-from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.shell import OUTPUT
 
 MYPY = False
@@ -17,7 +17,8 @@ class Driver:
     """The command, which starts at once. Raises `Failure` where it cannot.
 
     Args:
-        script: the job script. `environment`: its variables.
+        script: the job script.
+        environment: its variables.
     """
 
     def __init__(self, script: str, environment: "Dict[str, str]") -> None:
@@ -31,7 +32,7 @@ class Driver:
 
     @property
     def was_ended(self) -> bool:
-        """Whether it was ended here."""
+        """True if it was ended here."""
         return self._kill_at is not None
 
     @property
@@ -45,7 +46,7 @@ class Driver:
         return self._child.signal
 
     def has_ended(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self._child.has_ended()
 
     def tell(self, number: int) -> None:

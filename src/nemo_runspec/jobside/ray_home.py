@@ -1,11 +1,11 @@
-"""Where Ray of one node keeps its sockets, its session and its token: a short private folder, gone afterwards.
+"""The folder of one node's Ray: its sockets, its session and its token; short, private, and gone afterwards.
 
 A socket's path holds 107 bytes (man 7 unix), and Ray adds some seventy of its own to that of its folder.
 """
 
 import os
 
-from nemo_runspec.jobside.gates import Failure
+from nemo_runspec.jobside.barriers import Failure
 from nemo_runspec.lines import text_lines
 
 MYPY = False

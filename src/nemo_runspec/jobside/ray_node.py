@@ -5,7 +5,7 @@ import os
 
 from nemo_runspec.jobside import processes, values
 from nemo_runspec.jobside.address import free_ports, is_free
-from nemo_runspec.jobside.gates import Failure
+from nemo_runspec.jobside.barriers import Failure
 from nemo_runspec.jobside.ray_home import TOKEN, RayHome
 from nemo_runspec.jobside.ray_observer import DASHBOARD
 from nemo_runspec.jobside.ray_processes import MARK, RayProcesses, Warden
@@ -104,7 +104,7 @@ class RayNode:
             return  # it has ended, which is seen
 
     def starts(self) -> bool:
-        """Whether Ray does not run here yet. Raises `Failure` where it could not be started."""
+        """True if Ray does not run here yet. Raises `Failure` where it could not be started."""
         if self.said.get("ray") == "":
             other = "" if self.job.ray.get("venv") else beside_ray()
             if other in ("", self.python):
@@ -129,7 +129,7 @@ class RayNode:
         return True
 
     def _has_failed(self) -> bool:
-        """Whether what starts Ray has ended, or one of the servers that it waits for."""
+        """True if what starts Ray has ended, or one of the servers that it waits for."""
         if self.observer is None or (self.observer.has_ended() and self.observer.exit_code):
             return True
         if self.is_lost():
@@ -157,7 +157,7 @@ class RayNode:
         return said[-_WORDS:] or "it says nothing"
 
     def is_lost(self) -> bool:
-        """Whether Ray has ended on this node, once it had started."""
+        """True if Ray has ended on this node, once it had started."""
         return any(not _lives(pid) for pid in self._servers)
 
     def end(self, logs: str, hidden: "List[bytes]") -> None:

@@ -86,7 +86,7 @@ def adjust(params: "Any", head: bool) -> None:
 
 
 def _lacks_packages() -> bool:
-    """Whether this Ray is the small one, `ray` without `[default]`, which has no dashboard and fails over one."""
+    """True if this Ray is the small one, `ray` without `[default]`, which has no dashboard and fails over one."""
     try:
         return importlib.import_module("ray._private.utils").get_dashboard_dependency_error() is not None
     except AttributeError:

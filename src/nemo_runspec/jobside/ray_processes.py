@@ -23,13 +23,13 @@ _LAST_FD = 4096
 
 
 class RayProcesses:
-    """Those of one node. `mark`: the value of their variable. `session`: of what has started them, 0 for none yet."""
+    """Processes of a node. `mark`: the value of their variable. `session`: of what has started them, 0 for none yet."""
 
     def __init__(self, mark: str) -> None:
         self.mark = mark
         self.session = 0
 
-    def found(self, leave: "Set[int]" = frozenset()) -> "List[int]":  # type: ignore[assignment]
+    def process_ids(self, leave: "Set[int]" = frozenset()) -> "List[int]":  # type: ignore[assignment]
         """Their process ids, without those to `leave` and what has been started by none of them."""
         parents = {pid: parent for pid, (parent, _) in processes.table().items() if pid not in leave}
         found = {pid for pid in parents if self._is_own(pid)}
@@ -46,14 +46,14 @@ class RayProcesses:
         return processes.environment_of(pid).get(MARK) == self.mark
 
     def servers(self) -> "List[int]":
-        """Those that the node is lost without."""
-        return [pid for pid in self.found() if _name(pid) in SERVERS]
+        """Process ids of the servers that the node is lost without."""
+        return [pid for pid in self.process_ids() if _name(pid) in SERVERS]
 
     def end(self, leave: "Set[int]" = frozenset()) -> "List[int]":  # type: ignore[assignment]
         """Ends all of them; those that are left, which the kernel has not ended."""
         left: "List[int]" = []
         for _ in range(_ROUNDS):
-            left = self.found({os.getpid()} | set(leave))
+            left = self.process_ids({os.getpid()} | set(leave))
             if not left:
                 break
             for pid in left:
@@ -69,7 +69,8 @@ class Warden:
     little as it finds Ray's servers.
 
     Args:
-        ray: whose processes. `home`: the folder's path.
+        ray: whose processes.
+        home: the folder's path.
     """
 
     def __init__(self, ray: RayProcesses, home: str) -> None:

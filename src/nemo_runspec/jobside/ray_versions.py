@@ -21,13 +21,13 @@ def in_words(said: "Mapping[str, Any]") -> str:
 
 
 def are_same(one: "Mapping[str, Any]", other: "Mapping[str, Any]") -> bool:
-    """Whether one may connect to the other."""
+    """True if one may connect to the other."""
     parts = 2 if os.environ.get(_LEVEL) == "minor" else 3
     return _key(one, parts) == _key(other, parts)
 
 
 def has_tokens(ray: str) -> bool:
-    """Whether a Ray of this version knows token authentication."""
+    """True if a Ray of this version knows token authentication."""
     numbers = [int(part) for part in ray.split(".")[:2] if part.isdigit()]
     return tuple(numbers) >= _WITH_TOKENS
 
@@ -40,7 +40,9 @@ class RayQuery:
     """A Python that is asked for its Ray, and says so soon.
 
     Args:
-        python: its path. `program`: the job's side. `environment`: of what that Python will run.
+        python: its path.
+        program: the job's side.
+        environment: of what that Python will run.
     """
 
     def __init__(self, python: str, program: str, environment: "Mapping[str, str]") -> None:
@@ -61,7 +63,7 @@ class RayQuery:
         _thread.start_new_thread(self._listen, (mine,))
 
     def has_ended(self) -> bool:
-        """Whether all is said."""
+        """True if all is said."""
         return self._silent and (self._child is None or self._child.has_ended())
 
     def end(self) -> None:

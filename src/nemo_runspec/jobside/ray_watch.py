@@ -23,10 +23,10 @@ _IN_BYTES = ("memory", "object_store_memory")
 class RayWatch:
     """The nodes of a cluster as node 0 sees them."""
 
-    def __init__(self, job: "JobTask", node: "RayNode", gates: "Folder") -> None:
+    def __init__(self, job: "JobTask", node: "RayNode", barriers: "Folder") -> None:
         self._job = job
         self._node = node
-        self._gates = gates
+        self._gates = barriers
         self._known: "set[str]" = set()
         self.lost_node: "Optional[int]" = None
 

@@ -105,7 +105,7 @@ class Folder:
             return ""
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """True if there is such a file."""
         return os.path.exists(self.file(name))
 
     def names(self) -> "Iterable[str]":

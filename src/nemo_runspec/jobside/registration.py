@@ -1,4 +1,4 @@
-"""What a job has made becomes a version of its artifact, where it ran: once it has ended well, or later."""
+"""Registers what a job has made as versions of its artifacts, where it ran: once it has ended well, or later."""
 
 import errno
 import os
@@ -32,7 +32,8 @@ class JobPlace:
     """Where a job's artifacts are registered from.
 
     Args:
-        root: the job's directory, '' for none. `environment`: with the keys for a bucket, where the store is one.
+        root: the job's directory, '' for none.
+        environment: with the keys for a bucket, where the store is one.
         moved: the folder of the store as the job names it and as it is named here, where that is not the same.
     """
 

@@ -33,7 +33,8 @@ class Shell:
     """The shell, which starts at once.
 
     Args:
-        script: the job script. `environment`: all variables that it gets.
+        script: the job script.
+        environment: all variables that it gets.
         source: what the command reads; None for nothing.
         output: the end of a pipe for what the command writes, which is closed here; None where ranks have theirs.
 

@@ -35,7 +35,7 @@ class Signal:
 
     @property
     def stops(self) -> bool:
-        """Whether it asks for the job's end."""
+        """True if it asks for the job's end."""
         return self.number in STOPPING
 
 

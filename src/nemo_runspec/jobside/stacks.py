@@ -1,4 +1,4 @@
-"""Where the processes of a job are: the stacks of those that are the user's Python.
+"""Dumps the stacks of a job's processes: those that are the user's Python.
 
 They are py-spy's where the job has it: it only looks. Else ABRT makes Python write the stacks of all its threads and
 end, where it has PYTHONFAULTHANDLER (docs.python.org, faulthandler).
@@ -39,8 +39,8 @@ def show(pids: "Sequence[int]", tag: "Callable[[int], str]") -> None:
     _abort(left)
 
 
-class _Asked:
-    """py-spy, asked about one process."""
+class _StackDump:
+    """A run of py-spy on one process."""
 
     def __init__(self, child: processes.Child, answer: int) -> None:
         self._child = child
@@ -58,7 +58,7 @@ class _Asked:
         return found or b"" if self._child.exit_code == 0 else b""
 
 
-def _ask(pid: int) -> "_Asked | None":
+def _ask(pid: int) -> "_StackDump | None":
     environment = processes.environment_of(pid)
     answer, theirs = os.pipe()
     try:
@@ -68,7 +68,7 @@ def _ask(pid: int) -> "_Asked | None":
         return None
     finally:
         os.close(theirs)
-    return _Asked(child, answer)
+    return _StackDump(child, answer)
 
 
 def _abort(pids: "List[int]") -> None:

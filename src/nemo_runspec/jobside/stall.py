@@ -15,7 +15,7 @@ MYPY = False
 if MYPY:
     from typing import List, Optional, Tuple
 
-    from nemo_runspec.jobside.gates import Gates
+    from nemo_runspec.jobside.barriers import Barriers
     from nemo_runspec.jobside.job import JobTask
 
 _TOGETHER = 30.0
@@ -32,9 +32,9 @@ class Stall:
         job: whose `stall` has `seconds`, and `action`: what becomes of the job, `stop` or `requeue`.
     """
 
-    def __init__(self, job: "JobTask", gates: "Gates", child: processes.Child) -> None:
+    def __init__(self, job: "JobTask", barriers: "Barriers", child: processes.Child) -> None:
         self._job = job
-        self._gates = gates
+        self._gates = barriers
         self._child = child
         self._limit = float(job.stall["seconds"])
         self._tick = min(10.0, max(1.0, self._limit // 10))
@@ -43,7 +43,7 @@ class Stall:
         self._looked = time.monotonic()
         self._kill_at: "Optional[float]" = None
         self._processes: "List[int]" = []
-        gates.folder.note("watched.%d" % job.task)
+        barriers.folder.note("watched.%d" % job.task)
 
     def pause(self) -> float:
         """Seconds until the next look."""
@@ -131,7 +131,7 @@ class Stall:
             processes.send(pid, KILL)
 
     def _together(self, name: str) -> None:
-        """Until every task that has a watch has come as far."""
+        """Waits until every task that has a watch has come as far."""
         folder, until = self._gates.folder, time.monotonic() + _TOGETHER
         folder.note("%s.%d" % (name, self._job.task))
         watched = [word[len("watched.") :] for word in folder.names() if word.startswith("watched.")]

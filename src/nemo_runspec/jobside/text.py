@@ -1,4 +1,4 @@
-"""What the supervisor says in a job's log."""
+"""Lines of the supervisor in a job's log."""
 
 import os
 

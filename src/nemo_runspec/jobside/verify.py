@@ -10,8 +10,8 @@ import sys
 import time
 
 from nemo_runspec.jobside import artifacts, processes, values
+from nemo_runspec.jobside.barriers import Failure
 from nemo_runspec.jobside.exit_status import Ended
-from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.text import say
 
 MYPY = False
@@ -61,12 +61,12 @@ def _checks(node: "NodeRun", side: str) -> "List[Check]":
 
 
 def _await_others(node: "NodeRun") -> None:
-    """Other nodes may still write."""
+    """Waits until the other nodes have ended, as they may still write outputs."""
     until = time.monotonic() + _OTHERS
     others = ["node-%d" % number for number in range(node.job.nodes) if number != node.job.node]
     while others and time.monotonic() < until:
         others = [name for name in others if not node.status.has(name)]
-        node.gates.heed_failures()
+        node.barriers.heed_failures()
         if others:
             node.pause(0.5)
 

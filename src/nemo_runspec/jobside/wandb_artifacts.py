@@ -1,4 +1,4 @@
-"""What a job has made, logged by its own run as W&B artifacts: by reference, the data stay where they are.
+"""Logs what a job has made as W&B artifacts of its own run: by reference, the data stay where they are.
 
 The store has registered a version before (`artifacts.register`); its manifest is what W&B is told of it.
 """
@@ -51,7 +51,8 @@ def log(run: "Any", known: Made, offline: bool, before: "Told") -> "Told":
     """Logs a version, and which versions it was made from; what is to be noted of it.
 
     Args:
-        offline: it goes into the run's folder, and has a number once that is sent. `before`: noted of earlier ones.
+        offline: it goes into the run's folder, and has a number once that is sent.
+        before: noted of earlier ones.
     """
     import wandb  # type: ignore[import-not-found,unused-ignore]
 

@@ -1,11 +1,11 @@
-"""What is looked at while a command runs: its ranks, the other nodes, signals from outside, its progress."""
+"""Watches a running command: its ranks, the other nodes, signals from outside, its progress."""
 
 import time
 
 from nemo_runspec.jobside import processes
+from nemo_runspec.jobside.barriers import Barriers
 from nemo_runspec.jobside.delivery import TICK, Delivery
 from nemo_runspec.jobside.exit_status import Ended, as_on_node_0
-from nemo_runspec.jobside.gates import Gates
 from nemo_runspec.jobside.signals import KILL, TERM, number_of
 
 MYPY = False
@@ -29,9 +29,9 @@ _GRACE = 30.0
 class Watch:
     """Watches over one command."""
 
-    def __init__(self, job: "JobTask", gates: Gates, ranks: "Ranks", shell: "Shell") -> None:
+    def __init__(self, job: "JobTask", barriers: Barriers, ranks: "Ranks", shell: "Shell") -> None:
         self._job = job
-        self._gates = gates
+        self._gates = barriers
         self._ranks = ranks
         self._shell = shell
         self._delivery = Delivery(shell.child)

@@ -1,1 +1,1 @@
-"""What is shipped: the job bundle and the code package."""
+"""The contents of a job: its bundle and the code package."""

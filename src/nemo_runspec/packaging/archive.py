@@ -14,7 +14,7 @@ from typing import IO, BinaryIO, Protocol
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.compress import GzipWriter
 from nemo_runspec.packaging.git import said
-from nemo_runspec.packaging.git_scratch import Workbench
+from nemo_runspec.packaging.git_scratch import GitScratch
 from nemo_runspec.packaging.model import LINK, Contents, GitTree, PackageEntry
 from nemo_runspec.packaging.patterns import blob_id, unreadable
 
@@ -27,7 +27,7 @@ class _Sink(Protocol):
     def write(self, data: bytes) -> object: ...
 
 
-def write_archive(contents: Contents, out: BinaryIO, bench: Workbench, algorithm: str) -> Contents:
+def write_archive(contents: Contents, out: BinaryIO, scratch: GitScratch, algorithm: str) -> Contents:
     """Writes the archive; returns the contents with the ids of the files as they were when they were written.
 
     Raises:
@@ -38,7 +38,7 @@ def write_archive(contents: Contents, out: BinaryIO, bench: Workbench, algorithm
         files = {path: entry for path, entry in contents.entries.items() if isinstance(entry.source, Path)}
         alone = len(contents.trees) == 1 and not files
         for tree, dropped in contents.trees.items():
-            _write_tree(bench.without(tree, dropped) if dropped else tree, sink, whole=alone)
+            _write_tree(scratch.without(tree, dropped) if dropped else tree, sink, whole=alone)
         written = {path: _write_file(path, entry, sink, algorithm) for path, entry in files.items()}
         if not alone:
             sink.write(_PADDING * 2)

@@ -1,4 +1,4 @@
-"""What `.gitattributes` make of a package: paths that `git archive` leaves out or changes, files of Git LFS."""
+"""Effects of `.gitattributes` on a package: paths that `git archive` leaves out or changes, files of Git LFS."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nemo_runspec.packaging.git import GitError, joined, split
-from nemo_runspec.packaging.git_scratch import Workbench
+from nemo_runspec.packaging.git_scratch import GitScratch
 from nemo_runspec.packaging.model import GitTree, PackageEntry
 from nemo_runspec.regular import read_regular
 
@@ -31,13 +31,13 @@ class Special:
     pointers: frozenset[str] = frozenset()
 
 
-def special_paths(tree: GitTree, entries: Mapping[str, PackageEntry], bench: Workbench) -> Special:
+def special_paths(tree: GitTree, entries: Mapping[str, PackageEntry], scratch: GitScratch) -> Special:
     """The special paths of a tree. git is asked only where an attribute file speaks of them."""
-    if not _mentioned(tree, entries, bench):
+    if not _mentioned(tree, entries, scratch):
         return Special()
     paths = entries.keys()
     folders = {f"{above}/" for path in paths for above in _above(path)}
-    repository = bench.index_of(tree)
+    repository = scratch.index_of(tree)
     given = joined([*paths, *folders])
     rows = split(repository.run("check-attr", "--cached", "-z", "--stdin", *_ASKED, given=given))
     found: dict[str, set[str]] = {"export-ignore": set(), "export-subst": set(), "lfs": set()}
@@ -59,9 +59,9 @@ def _above(path: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def _mentioned(tree: GitTree, entries: Mapping[str, PackageEntry], bench: Workbench) -> bool:
+def _mentioned(tree: GitTree, entries: Mapping[str, PackageEntry], scratch: GitScratch) -> bool:
     own = [entry.id for path, entry in entries.items() if path.endswith(_FILE) and path.rpartition("/")[2] == _FILE]
-    texts = (_contents(tree, own), *map(_file, bench.attribute_files(tree.repository)))
+    texts = (_contents(tree, own), *map(_file, scratch.attribute_files(tree.repository)))
     return any(word in text for word in _WORDS for text in texts)
 
 

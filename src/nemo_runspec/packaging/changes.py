@@ -1,4 +1,4 @@
-"""What is not as the commit has it: changes of a repository, and files of the job bundle among them."""
+"""Changes of a repository since its commit, and files of the job bundle among them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def bundled_changes(bundle: Bundle, root: Path) -> tuple[str, ...]:
 
 
 def has_files_below(bundle: Bundle, root: Path) -> bool:
-    """Whether any file of the bundle lies below `root`."""
+    """True if any file of the bundle lies below `root`."""
     return bool(_by_repository(bundle, Path(os.path.realpath(root))))
 
 

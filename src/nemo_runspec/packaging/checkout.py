@@ -33,9 +33,11 @@ class Checkout:
     """A working tree and its repository.
 
     Args:
-        root: of the working tree. `git_folder`: the git directory that all working trees of the repository share.
+        root: of the working tree.
+        git_folder: the git directory that all working trees of the repository share.
         files: what may be in it, by name, wherever this working tree has it.
-        commit: what is checked out, None where there is none yet. `tree`: the id of its tree.
+        commit: what is checked out, None where there is none yet.
+        tree: the id of its tree.
     """
 
     def __init__(

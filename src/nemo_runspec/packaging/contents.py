@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nemo_runspec.errors import UserError
-from nemo_runspec.packaging.git_scratch import Workbench
+from nemo_runspec.packaging.git_scratch import GitScratch
 from nemo_runspec.packaging.gitpart import git_contents
 from nemo_runspec.packaging.model import FOLDER, Contents, GitTree, PackageEntry
 from nemo_runspec.packaging.options import PackagePart, parts_of
@@ -17,11 +17,12 @@ Clash = Callable[[str, PackageEntry, PackageEntry], None]
 """Called with a path that two parts bring with different contents; raises unless the second may win."""
 
 
-def contents_of(package: Package, bench: Workbench, *, sizes: bool = False) -> Contents:
+def contents_of(package: Package, scratch: GitScratch, *, sizes: bool = False) -> Contents:
     """What a package holds now.
 
     Args:
-        package: its `kind`, `root`, `options` and `commit`. `sizes`: whether the sizes of files in git are wanted.
+        package: its `kind`, `root`, `options` and `commit`.
+        sizes: whether the sizes of files in git are wanted.
 
     Raises:
         UserError: a commit or a file that is gone, two parts with the same path and different contents.
@@ -29,10 +30,10 @@ def contents_of(package: Package, bench: Workbench, *, sizes: bool = False) -> C
     """
     parts = parts_of(package.kind, package.options)
     root, commit = Path(package.root or "."), package.commit
-    whole = _part_contents(parts[0], root, commit, bench, sizes)
+    whole = _part_contents(parts[0], root, commit, scratch, sizes)
     owner = dict.fromkeys(whole.entries, parts[0].label)
     for part in parts[1:]:
-        more = _part_contents(part, root, commit, bench, sizes)
+        more = _part_contents(part, root, commit, scratch, sizes)
         _join(whole, more, commit, _refusal(owner, part.label))
         for path in more.entries:
             owner.setdefault(path, part.label)
@@ -46,7 +47,7 @@ def algorithm_of(commit: str | None) -> str:
     return "sha1" if commit and len(commit) == 40 else "sha256"
 
 
-def _part_contents(part: PackagePart, root: Path, commit: str | None, bench: Workbench, sizes: bool) -> Contents:
+def _part_contents(part: PackagePart, root: Path, commit: str | None, scratch: GitScratch, sizes: bool) -> Contents:
     files = matched_files(root, part.patterns) if part.patterns else {}
     added = Contents({part.prefix + path: entry_of(file) for path, file in files.items()})
     if part.kind != "git":
@@ -56,7 +57,7 @@ def _part_contents(part: PackagePart, root: Path, commit: str | None, bench: Wor
             f'packager = "git" needs a git repository with a commit around {root}',
             remedy='commit first, or choose packager = "none" or "pattern"',
         )
-    found = git_contents(part, root, commit, bench, sizes=sizes)
+    found = git_contents(part, root, commit, scratch, sizes=sizes)
     _join(found, added, commit, lambda path, old, new: None)
     return found
 

@@ -23,8 +23,8 @@ from nemo_runspec.packaging.git import GitError, Repository, joined
 from nemo_runspec.packaging.model import GitTree
 
 
-class Workbench:
-    """A folder for indexes and objects, made when it is first needed. What is in it lasts as long as `workbench()`.
+class GitScratch:
+    """A folder for indexes and objects, made when it is first needed. What is in it lasts as long as `git_scratch()`.
 
     Args:
         checkout: what git need not be asked again, of it and of its submodules.
@@ -106,10 +106,10 @@ class Workbench:
 
 
 @contextmanager
-def workbench(checkout: Checkout | None = None) -> Iterator[Workbench]:
-    """A workbench beside the archives, for its owner only and gone afterwards; of a dry run nothing is left at all."""
+def git_scratch(checkout: Checkout | None = None) -> Iterator[GitScratch]:
+    """Opens a scratch folder beside the archives, for its owner only and gone afterwards; a dry run leaves nothing."""
     with ExitStack() as stack:
-        yield Workbench(lambda: _folder(stack), checkout)
+        yield GitScratch(lambda: _folder(stack), checkout)
 
 
 def _folder(stack: ExitStack) -> Path:
@@ -118,11 +118,11 @@ def _folder(stack: ExitStack) -> Path:
     for folder in reversed([folder for folder in above if not folder.exists()]):
         stack.callback(_remove_if_empty, folder)
     try:
-        bench = cache.make_bench()
+        scratch = cache.make_bench()
     except OSError:  # such as a home that cannot be written, where a dry run is still worth something
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nemotron-package-")))
-    stack.callback(shutil.rmtree, bench, ignore_errors=True)
-    return bench
+    stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+    return scratch
 
 
 def _remove_if_empty(folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.attributes import special_paths
 from nemo_runspec.packaging.git import Repository
-from nemo_runspec.packaging.git_scratch import Workbench
+from nemo_runspec.packaging.git_scratch import GitScratch
 from nemo_runspec.packaging.model import FOLDER, Contents, GitTree, PackageEntry
 from nemo_runspec.packaging.options import PackagePart
 from nemo_runspec.packaging.submodules import checked_out, submodule
@@ -17,7 +17,7 @@ from nemo_runspec.packaging.submodules import checked_out, submodule
 _GITLINK = "160000"
 
 
-def git_contents(part: PackagePart, root: Path, commit: str, bench: Workbench, *, sizes: bool) -> Contents:
+def git_contents(part: PackagePart, root: Path, commit: str, scratch: GitScratch, *, sizes: bool) -> Contents:
     """What the part brings of the repository at `root`.
 
     Args:
@@ -29,21 +29,21 @@ def git_contents(part: PackagePart, root: Path, commit: str, bench: Workbench, *
         Unready: a submodule that is not here, or not at its recorded commit.
     """
     repository = Repository(root)
-    if bench.tree_of(repository, commit) is None:
+    if scratch.tree_of(repository, commit) is None:
         raise UserError(f"commit {commit[:12]} is not in {root}", where=str(root), remedy="make the plan again")
-    whole = _chosen_tree(repository, commit, bench, include=part.dirty == "include")
-    tree = _tree_at(whole, part.subpath, commit, bench)
-    listing = _Listing(part, bench, sizes)
+    whole = _chosen_tree(repository, commit, scratch, include=part.dirty == "include")
+    tree = _tree_at(whole, part.subpath, commit, scratch)
+    listing = _Listing(part, scratch, sizes)
     # A commit, where it is one, gives its time to the files of the archive.
     listing.add(replace(whole, treeish=tree if part.subpath else whole.treeish, prefix=part.prefix), whole.treeish)
     listing.contents.tree = tree if listing.exact and not part.patterns else ""
     return listing.contents
 
 
-def _tree_at(whole: GitTree, subpath: str, commit: str, bench: Workbench) -> str:
+def _tree_at(whole: GitTree, subpath: str, commit: str, scratch: GitScratch) -> str:
     """The id of the tree of a folder."""
     if not subpath:
-        return whole.treeish if whole.treeish != commit else bench.tree_of(whole.repository, commit) or ""
+        return whole.treeish if whole.treeish != commit else scratch.tree_of(whole.repository, commit) or ""
     repository = whole.repository
     found = repository.ask("rev-parse", "--verify", "--quiet", f"{whole.treeish}:{subpath}")
     if not found or repository.ask("cat-file", "-t", found) != "tree":
@@ -54,21 +54,21 @@ def _tree_at(whole: GitTree, subpath: str, commit: str, bench: Workbench) -> str
     return found
 
 
-def _chosen_tree(repository: Repository, commit: str, bench: Workbench, *, include: bool) -> GitTree:
+def _chosen_tree(repository: Repository, commit: str, scratch: GitScratch, *, include: bool) -> GitTree:
     """The commit, or the working tree as it is now where that is something else and wanted."""
     if not include:
         return GitTree(repository, commit)
-    now = bench.as_it_is(repository)
-    same = now.treeish == bench.tree_of(repository, commit)
+    now = scratch.as_it_is(repository)
+    same = now.treeish == scratch.tree_of(repository, commit)
     return GitTree(repository, commit) if same else now
 
 
 class _Listing:
     """Goes through a tree and the submodules in it."""
 
-    def __init__(self, part: PackagePart, bench: Workbench, sizes: bool) -> None:
+    def __init__(self, part: PackagePart, scratch: GitScratch, sizes: bool) -> None:
         self.part = part
-        self.bench = bench
+        self.scratch = scratch
         self.sizes = ("-l",) if sizes else ()
         self.contents = Contents()
         self.exact = True
@@ -92,7 +92,7 @@ class _Listing:
             self._add_submodule(tree, whole, path, commit)
 
     def _put(self, tree: GitTree, entries: dict[str, PackageEntry], links: dict[str, str]) -> None:
-        special = special_paths(tree, entries, self.bench)
+        special = special_paths(tree, entries, self.scratch)
         for path in special.left_out:
             del entries[path]
         for path in special.rewritten & entries.keys():
@@ -110,7 +110,7 @@ class _Listing:
         inside = path if tree.treeish == whole or not self.part.subpath else f"{self.part.subpath}/{path}"
         here = checked_out(tree.repository, inside)
         if self.part.dirty == "include" and here is not None:
-            found = _chosen_tree(here, commit, self.bench, include=True)
+            found = _chosen_tree(here, commit, self.scratch, include=True)
         else:
-            found = GitTree(submodule(tree.repository, whole, inside, commit, self.bench), commit)
+            found = GitTree(submodule(tree.repository, whole, inside, commit, self.scratch), commit)
         self.add(replace(found, prefix=f"{place}/"), found.treeish)

@@ -1,4 +1,4 @@
-"""What is said about a package, in a dry run and at a submission: what stays behind, what travels uncommitted."""
+"""Messages about a package, in a dry run and at a submission: what stays behind, what travels uncommitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a package holds while it is put together: git trees at places of it, files, and one entry for every path."""
+"""The contents of a package while it is put together: git trees at places of it, files, one entry for every path."""
 
 from __future__ import annotations
 

@@ -9,12 +9,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from nemo_runspec import paths
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.lines import text_lines
 from nemo_runspec.locks import locked_file
@@ -25,8 +26,6 @@ from nemo_runspec.plans.model import AutoMount
 _FULL = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
 _SHORT = re.compile(r"[0-9a-f]{4,63}", re.IGNORECASE)
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
-
-Say = Callable[[str], None]
 
 
 def provide_mounts(mounts: tuple[AutoMount, ...], say: Say) -> tuple[AutoMount, ...]:

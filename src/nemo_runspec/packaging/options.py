@@ -31,7 +31,8 @@ class PackagePart:
     """One source of a package.
 
     Args:
-        name: how a hybrid calls it, '' for a package of one part. `kind`: `git` or `pattern`.
+        name: how a hybrid calls it, '' for a package of one part.
+        kind: `git` or `pattern`.
         prefix: where it goes in the package: '' or `folder/`.
         patterns: what is packaged or added as it is now, each with the folder it is relative to.
         dirty: one of `defaults.DIRTY_CHOICES`.
@@ -85,7 +86,7 @@ def set_options(env: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def has_git(kind: str, options: Mapping[str, Any]) -> bool:
-    """Whether anything of a package is taken from a commit. Raises nothing, whatever the options are."""
+    """True if anything of a package is taken from a commit. Raises nothing, whatever the options are."""
     tables = without_prefix(options).get(PARTS) or {}
     return kind == "git" or (kind == "hybrid" and any(_is_git(table) for table in tables.values()))
 

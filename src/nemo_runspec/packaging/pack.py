@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from nemo_runspec.console import Say
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.packaging import cache
 from nemo_runspec.packaging.archive import write_archive
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
 from nemo_runspec.packaging.git import GitError
-from nemo_runspec.packaging.git_scratch import workbench
+from nemo_runspec.packaging.git_scratch import git_scratch
 from nemo_runspec.packaging.messages import problems_of
 from nemo_runspec.packaging.unpack import unpack
 from nemo_runspec.plans.model import Package
@@ -36,7 +36,7 @@ class Packed:
     bytes: int
 
 
-def pack(package: Package, say: Callable[[str], None]) -> Packed:
+def pack(package: Package, say: Say) -> Packed:
     """The archive of a plan's package. Where it was made before, nothing of the repository is read.
 
     Args:
@@ -58,7 +58,7 @@ def pack(package: Package, say: Callable[[str], None]) -> Packed:
     return Packed(archive, archive.name.partition(".")[0], archive.stat().st_size)
 
 
-def _make(package: Package, say: Callable[[str], None]) -> Path:
+def _make(package: Package, say: Say) -> Path:
     say(f"packaging {count(package.files, 'file')} of {package.root}")
     try:
         return cache.keep(lambda out: _write(package, out))
@@ -67,10 +67,10 @@ def _make(package: Package, say: Callable[[str], None]) -> Path:
 
 
 def _write(package: Package, out: BinaryIO) -> str:
-    with workbench() as bench:
-        contents = contents_of(package, bench)
+    with git_scratch() as scratch:
+        contents = contents_of(package, scratch)
         _require(package, contents.digest())
-        written = write_archive(contents, out, bench, algorithm_of(package.commit))
+        written = write_archive(contents, out, scratch, algorithm_of(package.commit))
         digest = written.digest()
         _require(package, digest)
         return digest

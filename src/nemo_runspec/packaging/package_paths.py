@@ -1,4 +1,4 @@
-"""Where a folder of this machine lies in a package. Told by the package's options alone: no file is looked at."""
+"""The place of a folder of this machine in a package. Told by the package's options alone: no file is looked at."""
 
 from __future__ import annotations
 

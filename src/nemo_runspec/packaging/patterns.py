@@ -1,4 +1,4 @@
-"""What patterns match: files as they are now. Links stay links, and `.git` never goes.
+"""Matches patterns with files as they are now. Links stay links, and `.git` never goes.
 
 `*`, `?` and `[…]` work within one name and leave hidden files out, `**` goes into folders but not through links, a
 folder that is matched brings all its files. Nothing of this is a shell's, so a name may hold any character.

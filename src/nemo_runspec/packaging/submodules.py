@@ -1,4 +1,4 @@
-"""Where the repository of a submodule lies: in the working tree, or below `modules` in the git directory."""
+"""Finds the repository of a submodule: in the working tree, or below `modules` in the git directory."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import shlex
 from collections.abc import Iterator
 
 from nemo_runspec.packaging.git import Repository
-from nemo_runspec.packaging.git_scratch import Workbench
+from nemo_runspec.packaging.git_scratch import GitScratch
 from nemo_runspec.packaging.model import Unready
 
 
-def submodule(repository: Repository, owner: str, path: str, commit: str, bench: Workbench) -> Repository:
+def submodule(repository: Repository, owner: str, path: str, commit: str, scratch: GitScratch) -> Repository:
     """The repository that has the recorded commit of a submodule.
 
     Args:
-        owner: the commit or tree that records the submodule; `path`: where, from the repository's root.
+        owner: the commit or tree that records the submodule.
+        path: where, from the repository's root.
         commit: the recorded commit.
 
     Raises:
@@ -22,7 +23,7 @@ def submodule(repository: Repository, owner: str, path: str, commit: str, bench:
     """
     is_there = False
     for candidate in _candidates(repository, owner, path):
-        if bench.tree_of(candidate, commit) is not None:
+        if scratch.tree_of(candidate, commit) is not None:
             return candidate
         is_there = True
     wrong = f"has no commit {commit[:12]}, which is the recorded one" if is_there else "is not initialised"

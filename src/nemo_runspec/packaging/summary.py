@@ -1,4 +1,4 @@
-"""What the code package would be: how many files and bytes, which digest, and what would stay behind."""
+"""Summarises the code package to be: how many files and bytes, which digest, and what would stay behind."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from nemo_runspec.packaging.changes import Changes, bundled_changes, changes_of,
 from nemo_runspec.packaging.checkout import Checkout, checkout_around
 from nemo_runspec.packaging.contents import algorithm_of, contents_of
 from nemo_runspec.packaging.git import GitError, inert
-from nemo_runspec.packaging.git_scratch import workbench
+from nemo_runspec.packaging.git_scratch import git_scratch
 from nemo_runspec.packaging.messages import names_in_words
 from nemo_runspec.packaging.model import LINK, Contents, PackageEntry, Unready
 from nemo_runspec.packaging.options import PackagePart, has_git, parts_of, set_options
-from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.patterns import with_id
+from nemo_runspec.packaging.project_context import ProjectContext
 from nemo_runspec.plans.model import Package, PackageProblem
 
 _HASHED = 256_000_000
@@ -32,7 +32,7 @@ Begun = Mapping[PackagePart, Ahead[Changes]]
 """Changes below the parts' folders, new folders named as one, which are looked for already."""
 
 
-def summarise_package(env: Mapping[str, Any], executor: str, origin: Origin) -> Package:
+def summarise_package(env: Mapping[str, Any], executor: str, context: ProjectContext) -> Package:
     """The package of the project that a plan is made in. Reads, writes nothing, and runs nothing of the repository.
 
     The commit is noted in any case.
@@ -44,42 +44,42 @@ def summarise_package(env: Mapping[str, Any], executor: str, origin: Origin) -> 
         UserError: `packager = "git"` outside a git repository or in one without a commit; options that make no sense.
     """
     kind = env.get("packager") or ("git" if get_backend(executor).ships_repository else None)
-    around = _checkout(origin.folder, kind is not None)
+    around = _checkout(context.folder, kind is not None)
     if kind is None or (not env.get("packager") and (around is None or around.commit is None)):
         kind = "none"
-    if kind == "none" and (around is None or not around.commit or not has_files_below(origin.bundle, around.root)):
+    if kind == "none" and (around is None or not around.commit or not has_files_below(context.bundle, around.root)):
         return Package("none", commit=around.commit if around else None)
     with inert(lambda: around.filters if around else ()) as filters:
-        package = _summarised(env, kind, origin, around)
+        package = _summarised(env, kind, context, around)
     return replace(package, filters=filters) if has_git(package.kind, package.options) else package
 
 
-def _summarised(env: Mapping[str, Any], kind: str, origin: Origin, around: Checkout | None) -> Package:
+def _summarised(env: Mapping[str, Any], kind: str, context: ProjectContext, around: Checkout | None) -> Package:
     commit = around.commit if around else None
-    bundled = bundled_changes(origin.bundle, around.root) if around and commit else ()
+    bundled = bundled_changes(context.bundle, around.root) if around and commit else ()
     if kind == "none":
         return Package("none", commit=commit, bundled=bundled)
-    root = str(origin.project_root(around.root if around else None))
+    root = str(context.project_root(around.root if around else None))
     package = Package(kind, root, set_options(env, kind), commit=commit, bundled=bundled)
     try:
-        return _summed_up(package, origin, around)
+        return _summed_up(package, context, around)
     except Unready as error:
         return replace(package, problems=(_problem(error),))
     except GitError as error:
         raise UserError(f"git fails in {package.root}: {error}", where=package.root) from None
 
 
-def _summed_up(package: Package, origin: Origin, around: Checkout | None) -> Package:
+def _summed_up(package: Package, context: ProjectContext, around: Checkout | None) -> Package:
     parts = parts_of(package.kind, package.options)
     if package.commit is None and any(part.kind == "git" for part in parts):
         raise _no_commit(package)
     begun = _begin_changes(package, parts)
-    with workbench(around) as bench:
+    with git_scratch(around) as scratch:
         try:
-            contents = _read(contents_of(package, bench, sizes=True), package.commit)
+            contents = _read(contents_of(package, scratch, sizes=True), package.commit)
         except Unready as error:
             unready = replace(package, problems=(_problem(error),))
-            return _with_changes(unready, parts, _Counting(unready, origin, Contents(), begun))
+            return _with_changes(unready, parts, _Counting(unready, context, Contents(), begun))
     found = replace(
         package,
         files=contents.files,
@@ -87,7 +87,7 @@ def _summed_up(package: Package, origin: Origin, around: Checkout | None) -> Pac
         digest=contents.digest(),
         pointers=tuple(contents.pointers),
     )
-    return _with_changes(found, parts, _Counting(found, origin, contents, begun))
+    return _with_changes(found, parts, _Counting(found, context, contents, begun))
 
 
 def _begin_changes(package: Package, parts: tuple[PackagePart, ...]) -> Begun:
@@ -160,12 +160,12 @@ def _refusal(names: tuple[str, ...]) -> tuple[PackageProblem, ...]:
 class _Counting:
     """Which changes count: not the files that travel as they are now, and not those that the plan was made of."""
 
-    def __init__(self, package: Package, origin: Origin, contents: Contents, begun: Begun) -> None:
+    def __init__(self, package: Package, context: ProjectContext, contents: Contents, begun: Begun) -> None:
         self.root = Path(package.root or ".")
         entries = contents.entries.values()
         self.sent = {str(entry.source) for entry in entries if isinstance(entry.source, Path)}
         self.begun = begun
-        self.apart = {*package.bundled, *_inside(self.root, origin.env_file, origin.config)}
+        self.apart = {*package.bundled, *_inside(self.root, context.env_file, context.config)}
 
     def changes(self, part: PackagePart, *, every_file: bool = False) -> Changes:
         """Everything that is not committed below the part's folder."""

@@ -1,4 +1,4 @@
-"""What earlier runs of a pipeline have made."""
+"""Finds what earlier runs of a pipeline have made."""
 
 from __future__ import annotations
 

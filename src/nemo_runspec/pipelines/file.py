@@ -24,7 +24,9 @@ class WrittenStage:
     """A step as it was asked for.
 
     Args:
-        overrides: of the file; `places`: where each stands. `where`: its file and line, None for the command line.
+        overrides: of the file.
+        places: where each stands.
+        where: its file and line, None for the command line.
     """
 
     step: str
@@ -42,7 +44,8 @@ class WrittenPipeline:
     """A pipeline as it was asked for. `profile`, `config` and `overrides` are for the steps that have none.
 
     Args:
-        overrides, places: as of a step. `typed`: those of the command line, `STEP:KEY=VALUE` for one step.
+        overrides, places: as of a step.
+        typed: those of the command line, `STEP:KEY=VALUE` for one step.
     """
 
     name: str

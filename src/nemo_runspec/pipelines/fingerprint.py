@@ -1,4 +1,4 @@
-"""What a stage was made from: a few digests, so that a later run knows whether it would make the same."""
+"""Fingerprints of stages: a few digests, so that a later run knows whether it would make the same."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
 from nemo_runspec.pipelines.earlier import earlier_runs, planned_alone
@@ -32,7 +33,7 @@ from nemo_runspec.sweeps.elsewhere import AttachedSweep, cancel_interrupted, say
 from nemo_runspec.sweeps.life import Recorded, SweepLifecycle
 from nemo_runspec.sweeps.model import PIPELINE, Member, Options, Sweep
 from nemo_runspec.sweeps.remote import run_member as run_elsewhere
-from nemo_runspec.sweeps.run import Crew, Runner
+from nemo_runspec.sweeps.run import RunContext, Runner
 from nemo_runspec.sweeps.store import SweepStore
 
 _Waiting = deque[tuple[Member, Planned]]
@@ -78,7 +79,7 @@ def _run(request: PipelineRequest, caller: SweepCaller, written_down: Callable[[
 
 
 def is_platform_ordered(plans: Sequence[Plan]) -> bool:
-    """Whether one platform has all stages at once and starts each after those that it reads from."""
+    """True if one platform has all stages at once and starts each after those that it reads from."""
     backend = get_backend(plans[0].executor)
     if backend.after is None or len({(plan.executor, plan.run["artifacts"]["root"]) for plan in plans}) > 1:
         return False
@@ -150,8 +151,8 @@ class _Led(SweepLifecycle):
         planned = [stage.planned for stage in self.stages if stage.reused is None]
         batch = [(m, s.planned) for m, s in zip(self.sweep.members, self.stages, strict=True) if s.reused is None]
         makers = {index: tuple(h.maker for h in stage.handovers) for index, stage in enumerate(self.stages)}
-        with self.led(planned, self.sweep), self.watched(planned, (), len(batch)) as crew:
-            runner = StageRunner(crew, self.sweep.options, makers)
+        with self.session(planned, self.sweep), self.watched(planned, (), len(batch)) as context:
+            runner = StageRunner(context, self.sweep.options, makers)
             ended = {member.index: member for member in runner.run(batch)}
             self.note([ended.get(member.index, member) for member in self._with_reused()])
         return self.sweep.exit_code or 0
@@ -176,8 +177,8 @@ class StageRunner(Runner):
         makers: stage → those that it reads from.
     """
 
-    def __init__(self, crew: Crew, options: Options, makers: Mapping[int, Sequence[int]]) -> None:
-        super().__init__(crew, options)
+    def __init__(self, context: RunContext, options: Options, makers: Mapping[int, Sequence[int]]) -> None:
+        super().__init__(context, options)
         self._makers = makers
         self._states: dict[int, str] = {}
 
@@ -201,9 +202,7 @@ class StageRunner(Runner):
         self._states[member.index] = "succeeded" if member.state == "succeeded" else "not succeeded"
 
 
-def _run_member(
-    planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Callable[[str], None]
-) -> JobRecord:
+def _run_member(planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Say) -> JobRecord:
     """Runs one stage to its end where its profile says."""
     run = run_elsewhere if get_backend(planned.plan.executor).remote else run_here
     return run(planned, argv=argv, group=group, interrupts=interrupts, say=say)
@@ -226,7 +225,7 @@ class _Submitted:
         self.store = SweepStore()
         self.sweep = replace(
             sweep, launcher=this_process(), host=os.uname().nodename, profile=plan.profile, executor=plan.executor,
-            alone=True,
+            unattended=True,
         )  # fmt: skip
         self.records: dict[int, JobRecord] = {}
 
@@ -289,6 +288,6 @@ class _Submitted:
             self.console.say(f"{self.sweep.group}: not ended: {problem.what}; nemotron jobs cancel {self.sweep.group}")
 
     def _leave_alone(self) -> None:
-        """From here on its state is what its stages' jobs are, whatever becomes of this process."""
+        """Hands the pipeline over: from here on its state is derived from its stages' jobs, not from this process."""
         self.sweep = replace(self.sweep, launcher=None)
         self.store.write(self.sweep)

@@ -1,4 +1,4 @@
-"""What a pipeline is: its stages, and what each of them takes from which."""
+"""A pipeline: its stages, and what each of them takes from which."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ class Stage:
     Args:
         id: what it is called in this pipeline; its step's identifier where nothing else was said.
         config, profile: as on the command line; None for the recipe's default, and for this machine.
-        overrides: Hydra overrides, those of the command line last; `own`: those for it alone. `places`: where those
+        overrides: Hydra overrides, those of the command line last.
+        own: those for it alone.
+        places: where those
             stand that are a file's.
         inputs: input → `STAGE` or `STAGE.OUTPUT` that it is taken from, where that was written down.
         where: the file and line it stands in, None for the command line.

@@ -36,7 +36,8 @@ class PipelineRequest:
     """How a pipeline was asked to be run.
 
     Args:
-        labels: of every job. `variables`: given with the call.
+        labels: of every job.
+        variables: given with the call.
         start: the stage from which on everything is run again; None for the first that changed.
         over_ceiling: whether it may use more GPU-hours than a profile allows.
     """

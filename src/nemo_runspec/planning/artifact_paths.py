@@ -41,7 +41,8 @@ def place_artifacts(
     """Settles where the artifacts lie, and writes that and `run.output_dir` into the composition.
 
     Args:
-        job: the job's name, of which outputs are a version. `run_dir`: what `NEMO_RUN_DIR` is for the job.
+        job: the job's name, of which outputs are a version.
+        run_dir: what `NEMO_RUN_DIR` is for the job.
         settled: as `inputs_of`.
         local: whether the job's paths are paths of this machine.
 

@@ -17,8 +17,8 @@ from nemo_runspec.errors import Code, Problems, Unfilled, UserError, as_unfilled
 from nemo_runspec.packaging.addresses import MountRequests
 from nemo_runspec.packaging.bundle import script_in_bundle
 from nemo_runspec.packaging.messages import left_behind, without_effect
-from nemo_runspec.packaging.origin import Origin
 from nemo_runspec.packaging.package_paths import places_in_package
+from nemo_runspec.packaging.project_context import ProjectContext
 from nemo_runspec.paths import below, expand_user, home
 from nemo_runspec.planning import parameters
 from nemo_runspec.planning.artifact_paths import Placed, place_artifacts
@@ -298,10 +298,12 @@ class _Builder:
         more = map(as_unfilled, target.unfilled)
         return [*lines, *(line for line in more if line.code is not Code.PLACEHOLDER or line.key not in known)]
 
-    def _origin(self, bundle: Bundle) -> Origin:
+    def _origin(self, bundle: Bundle) -> ProjectContext:
         env_file, choice = self.request.env_file, self.choice
         config = choice.folder / f"{choice.name}.yaml" if choice else None
-        return Origin(self.request.folder, env_file.path if env_file and not env_file.users else None, config, bundle)
+        return ProjectContext(
+            self.request.folder, env_file.path if env_file and not env_file.users else None, config, bundle
+        )
 
     def _git_dir(self) -> Path:
         """Where repositories are cloned: `[cache] git_dir`, else below nemotron's own folder."""

@@ -1,4 +1,4 @@
-"""What differs between two plans, leaving out what differs by nature: the job's name and the paths made of it."""
+"""Differences between two plans, leaving out what differs by nature: the job's name and the paths made of it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,8 @@ def plain_variables(run: Mapping[str, Any], spec: Runspec, run_dir: str, local: 
     """The job's variables by name, secrets still among them: nemotron's, W&B's, the header's, the profile's; last wins.
 
     Args:
-        run: `name` and `recipe`, and the resolved `env` and `wandb`. `run_dir`: what `NEMO_RUN_DIR` is in the job.
+        run: `name` and `recipe`, and the resolved `env` and `wandb`.
+        run_dir: what `NEMO_RUN_DIR` is in the job.
         local: True where the job inherits this process's environment, so that the user's own `HF_HOME` stays.
     """
     found = {variable.name: variable for variable in _automatic(run, spec, run_dir, local=local)}
@@ -70,7 +71,8 @@ def job_environment(
     """The variables of `plain_variables` with their sources, and the secrets taken out of them.
 
     Args:
-        run: the resolved `run` section. `sources`: dotted path → where a value was written.
+        run: the resolved `run` section.
+        sources: dotted path → where a value was written.
         files: variable → the file that was named for it on the command line.
 
     Raises:
@@ -168,7 +170,7 @@ def _keys_of(env: Mapping[str, Any], has: Callable[[Field], bool]) -> tuple[str,
 
 
 def _uses_bucket(run: Mapping[str, Any], spec: Runspec) -> bool:
-    """Whether a job reads or writes artifacts in a bucket."""
+    """True if a job reads or writes artifacts in a bucket."""
     tables = (run.get(item.name) or {} for item in (*spec.consumes, *spec.produces))
     in_bucket = str((run.get("artifacts") or {}).get("root") or "").startswith(BUCKETS)
     return in_bucket and any(table.get("artifact") for table in tables)

@@ -1,4 +1,4 @@
-"""What a job has used: its GPUs, as its plan has them, for as long as it ran."""
+"""GPU time that a job has used: its GPUs, as its plan has them, for as long as it ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile must have for what a recipe needs: rules over a plan, held before a submission and by `env check`.
+"""Rules over a plan: what a profile must have for what a recipe needs; held before a submission and by `env check`.
 
 A rule that is broken stops a plan where the job could only fail or hang; where it may be meant it is a warning. A
 profile that is named after a step, `<target>_<step>`, is there for that step alone: it asks for nothing else.
@@ -44,7 +44,7 @@ class RuleCase:
 
     @property
     def named(self) -> bool:
-        """Whether the profile is named after the recipe's step."""
+        """True if the profile is named after the recipe's step."""
         return is_named_after(self.plan.profile or "", self.plan.recipe.path)
 
 
@@ -92,7 +92,7 @@ def warning_of(plan: Plan, finding: RuleFinding) -> str:
 
 
 def is_named_after(profile: str, path: str) -> bool:
-    """Whether a profile is named after a step, `<target>_<step>`, as generated env files have them."""
+    """True if a profile is named after a step, `<target>_<step>`, as generated env files have them."""
     step = path.removeprefix(f"{STEPS}/").replace("/", "_")
     return path.startswith(f"{STEPS}/") and profile.endswith(f"_{step}")
 
@@ -193,13 +193,13 @@ RULES: tuple[Callable[[RuleCase], Iterator[RuleFinding]], ...] = (
 
 
 def _is_said(plan: Plan, key: str) -> bool:
-    """Whether the profile or the command line says it."""
+    """True if the profile or the command line says it."""
     source = plan.sources.get(key)
     return source is not None and source.layer in (Layer.PROFILE, Layer.CLI) and bool(plan.run["env"].get(key[8:]))
 
 
 def _is_typed(plan: Plan, keys: list[str]) -> bool:
-    """Whether somebody has typed one of them for this job: it is meant."""
+    """True if somebody has typed one of them for this job: it is meant."""
     return any(plan.sources[key].layer is Layer.CLI for key in keys)
 
 

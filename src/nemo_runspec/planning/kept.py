@@ -1,4 +1,4 @@
-"""Whether what a job is told to write outlives it, and what it is told to read is there: from the plan alone."""
+"""Checks that what a job writes outlives it, and that what it reads is there: from the plan alone."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _read_by(plan: Plan) -> Iterator[NamedPath]:
 
 
 def _is_told(plan: Plan, folder: str) -> bool:
-    """Whether the script or a variable names a folder, or what is below it."""
+    """True if the script or a variable names a folder, or what is below it."""
     texts = [*_texts(plan.config), *(variable.value for variable in plan.env), *plan.launch.args]
     return any(below(text, folder) for text in texts)
 

@@ -1,4 +1,4 @@
-"""How much a plan may cost."""
+"""The most that a plan may cost, in GPU-hours."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def _cost(target: Target, resources: Resources) -> Cost:
     gpus, runs = target.gpus(resources), target.runs()
     if gpus == 0:
         return Cost(0, runs, 0.0)
-    limit = _limit(resources.time)
+    limit = _hours_at_most(resources.time)
     return Cost(gpus, runs, None if limit is None or gpus is None else gpus * runs * limit)
 
 
-def _limit(time: str | None) -> float | None:
+def _hours_at_most(time: str | None) -> float | None:
     """Hours, None where there is no limit or none is known yet, as with a placeholder."""
     try:
         return hours(time) if time else None

@@ -1,4 +1,4 @@
-"""What is wrong with steps as they are shipped: their headers, configurations, types and places in the graph."""
+"""Finds mistakes in steps as they are shipped: headers, configurations, types, places in the graph."""
 
 from __future__ import annotations
 
@@ -33,8 +33,11 @@ class LintFinding:
     """Something that is wrong.
 
     Args:
-        step: its identifier; '' for what all steps share. `rule`: a word for the kind of mistake.
-        where: `file:line`. `what`: one line. `remedy`: how to mend it, '' where that is plain.
+        step: its identifier; '' for what all steps share.
+        rule: a word for the kind of mistake.
+        where: `file:line`.
+        what: one line.
+        remedy: how to mend it, '' where that is plain.
     """
 
     step: str
@@ -183,7 +186,7 @@ def _keys(step: _Step) -> set[str]:
 
 
 def _refers(value: Any) -> bool:
-    """Whether what a value is depends on others."""
+    """True if what a value is depends on others."""
     return isinstance(value, str) and "${" in value
 
 

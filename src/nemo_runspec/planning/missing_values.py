@@ -18,7 +18,8 @@ def missing_values(
     """What a plan says of what nobody has given, by name.
 
     Args:
-        secrets: that the profile lists or the recipe requires. `variables`: others that the recipe does.
+        secrets: that the profile lists or the recipe requires.
+        variables: others that the recipe does.
         required: what the recipe requires.
     """
     found = {name: missing_secret(name, required=name in required) for name in secrets}

@@ -1,4 +1,4 @@
-"""What a recipe's header says of its configuration's values, held against a composed one before anything is done."""
+"""Checks a composed configuration against what the recipe's header says of its values, before anything is done."""
 
 from __future__ import annotations
 

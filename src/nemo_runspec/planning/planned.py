@@ -1,4 +1,4 @@
-"""What a plan is made of, and what comes of it."""
+"""The request of a plan, together with what comes of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class PinnedVersion:
     """What a reference has been found to be.
 
     Args:
-        path: as a job sees it. `version`: the word for it, as `v3`. `is_fetched`: the job brings it there itself.
+        path: as a job sees it.
+        version: the word for it, as `v3`.
+        is_fetched: the job brings it there itself.
     """
 
     path: str
@@ -37,15 +39,18 @@ class PlanRequest:
     Args:
         recipe: the recipe, step or script.
         config: a config's name or the path of a YAML file; None for the recipe's default.
-        profile: the resolved profile; None for a plain local run. `env_file`: for its system sections.
+        profile: the resolved profile; None for a plain local run.
+        env_file: for its system sections.
         mode: `run` or `batch`.
-        overrides: Hydra overrides without sweeps. `args`: for the script itself.
+        overrides: Hydra overrides without sweeps.
+        args: for the script itself.
         places: of overrides that do not stand on the command line: where they do.
         folder: the working directory of the call.
         versions: input → the job whose version of its artifact is read.
         pinned: reference → the version that it is at W&B.
         after: ids of jobs of its platform that have to succeed before it starts.
-        labels: what the job is called. `variables`: laid over those of the profile, the last one last.
+        labels: what the job is called.
+        variables: laid over those of the profile, the last one last.
         over_ceiling: whether it may use more GPU-hours than the profile allows: a person has said so.
     """
 

@@ -36,7 +36,8 @@ def plan_request(
 
     Args:
         recipe: a recipe's path, or a script's path if it ends in `.py`.
-        labels: what the job is called. `variables`: given with the call.
+        labels: what the job is called.
+        variables: given with the call.
 
     Raises:
         UserError: unknown recipe or profile, or a problem of the profile; something else than what is asked for.

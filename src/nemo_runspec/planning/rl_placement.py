@@ -1,4 +1,4 @@
-"""Where an RL job's config puts training, generation and the reward model, and whether its cluster has room for them.
+"""The placement of an RL job: training, generation and the reward model, and whether its cluster has room for them.
 
 The rules are NeMo-RL's own (`setup` of nemo_rl/algorithms/grpo.py, 0.6): it asserts them once the job has its nodes.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Table = Mapping[str, Any]
+ConfigTable = Mapping[str, Any]
 
 _COLOCATED = "policy.generation.colocated"
 _REWARD = "env.reward_model"
@@ -21,7 +21,8 @@ class Placement:
 
     Args:
         prefix: of the keys below, as the config has them: '' or such as `nemo_rl.`.
-        nodes, gpus: of the cluster; the GPUs of each node. `colocated`: generation shares the GPUs of training.
+        nodes, gpus: of the cluster; the GPUs of each node.
+        colocated: generation shares the GPUs of training.
         generation: nodes and GPUs per node of generation where it does not; None where nothing is said.
         reward: the same of the reward model; None where the config uses none.
         ranks: GPUs that one copy of the model is spread over while it is trained.
@@ -46,7 +47,7 @@ class Misplaced:
     stops: bool = True
 
 
-def placement_of(config: Table) -> Placement | None:
+def placement_of(config: ConfigTable) -> Placement | None:
     """The placement that a composed config describes; None for one that is not NeMo-RL's."""
     for prefix, table in (("", config), *((f"{key}.", value) for key, value in config.items())):
         if isinstance(table, Mapping) and _count(table, "cluster.num_nodes") and "policy" in table:
@@ -132,7 +133,7 @@ def _said(nodes: int | None, gpus: int | None) -> str:
     return f"num_nodes = {nodes or 'null'} and gpus_per_node = {gpus or 'null'}"
 
 
-def _read(prefix: str, table: Table) -> Placement:
+def _read(prefix: str, table: ConfigTable) -> Placement:
     resources = f"{_COLOCATED}.resources"
     return Placement(
         prefix,
@@ -145,7 +146,7 @@ def _read(prefix: str, table: Table) -> Placement:
     )
 
 
-def _reward(table: Table) -> tuple[int, int] | None:
+def _reward(table: ConfigTable) -> tuple[int, int] | None:
     """The reward model's nodes and GPUs per node, where a data set is judged by one."""
     uses = _at(table, f"{_REWARD}.enabled") is True or "reward_model" in _environments(table.get("data"))
     resources = _at(table, f"{_REWARD}.resources")
@@ -163,7 +164,7 @@ def _environments(data: Any) -> Iterator[Any]:
         yield from (name for below in data for name in _environments(below))
 
 
-def _ranks(table: Table) -> int:
+def _ranks(table: ConfigTable) -> int:
     megatron = _at(table, "policy.megatron_cfg.enabled") is True
     inside = "policy.megatron_cfg." if megatron else "policy.dtensor_cfg."
     sizes = ("tensor_model_parallel_size", "pipeline_model_parallel_size") if megatron else ("tensor_parallel_size",)
@@ -173,13 +174,13 @@ def _ranks(table: Table) -> int:
     return product
 
 
-def _at(table: Table, path: str) -> Any:
+def _at(table: ConfigTable, path: str) -> Any:
     value: Any = table
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
-def _count(table: Table, path: str) -> int | None:
+def _count(table: ConfigTable, path: str) -> int | None:
     value = _at(table, path)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -50,7 +50,8 @@ def join_run_section(
     """Joins the layers under the command line.
 
     Args:
-        yaml_run: the composed YAML's `run`; `yaml_sources`: by dotted path with the `run.` prefix.
+        yaml_run: the composed YAML's `run`.
+        yaml_sources: by dotted path with the `run.` prefix.
         env_file: the env file in force, for its system sections; they count without a profile too.
 
     Raises:

@@ -36,7 +36,8 @@ def check_shape(composition: Composition, fixed: Mapping[str, Any], artifacts: I
     """The command line may change what stands in `run`, not its tables nor what says which job this is.
 
     Args:
-        fixed: dotted path → the value it must have. `artifacts`: names of the recipe's inputs and outputs.
+        fixed: dotted path → the value it must have.
+        artifacts: names of the recipe's inputs and outputs.
 
     Raises:
         UserError: the first thing that is wrong.
@@ -146,12 +147,12 @@ def process_warnings(env: Mapping[str, Any], launch: str, gpus: int | None) -> l
         gpus: of all nodes, whatever asks for them; None where that is not known.
     """
     processes, wanted = processes_per_node(env), env.get("gpus_per_node")
-    untold = wanted is None and not env.get("nproc_per_node")
-    each = (gpus or 0) // nodes_of(env) if untold else wanted
+    by_gpus = wanted is None and not env.get("nproc_per_node")
+    each = (gpus or 0) // nodes_of(env) if by_gpus else wanted
     found = []
     if launch == "torchrun" and each and processes != each:
         said = f"{count(processes, 'process', 'processes')} per node for {count(each, 'GPU')} per node"
-        found.append(f"{said}; one for each: gpus_per_node = {each}" if untold else said)
+        found.append(f"{said}; one for each: gpus_per_node = {each}" if by_gpus else said)
     if launch == "torchrun" and env.get("world_size") == "nodes":
         found.append(
             'world_size = "nodes" does nothing for this recipe: torchrun tells its processes how many they are'

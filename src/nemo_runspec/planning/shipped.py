@@ -38,7 +38,7 @@ class Shipped:
         return self.sources[probe].place() if probe else None
 
     def has(self, path: str) -> bool:
-        """Whether there is such a key, a table or the value of one."""
+        """True if there is such a key, a table or the value of one."""
         return path in self.values or any(key.startswith(f"{path}.") for key in self.values)
 
 

@@ -1,4 +1,4 @@
-"""What the plans of one sweep have in common, made once: the job bundle and the code packages."""
+"""Caches what the plans of one sweep have in common: the job bundle and the code packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from nemo_runspec.catalog import Recipe
 from nemo_runspec.packaging.bundle import make_bundle
-from nemo_runspec.packaging.origin import Origin
+from nemo_runspec.packaging.project_context import ProjectContext
 from nemo_runspec.packaging.summary import summarise_package
 from nemo_runspec.plans.model import Bundle, Package
 
@@ -27,14 +27,14 @@ class Shared:
             self._bundles[key] = make_bundle(recipe)
         return self._bundles[key]
 
-    def package(self, env: Mapping[str, Any], executor: str, origin: Origin) -> Package:
+    def package(self, env: Mapping[str, Any], executor: str, context: ProjectContext) -> Package:
         """As `summarise_package`; made anew where any of the keys it reads is different."""
         read = {key: value for key, value in env.items() if key.startswith("packager") or key == "dirty"}
-        key = json.dumps([read, executor, _key(origin)], sort_keys=True, default=str)
+        key = json.dumps([read, executor, _key(context)], sort_keys=True, default=str)
         if key not in self._packages:
-            self._packages[key] = summarise_package(env, executor, origin)
+            self._packages[key] = summarise_package(env, executor, context)
         return self._packages[key]
 
 
-def _key(origin: Origin) -> list[str]:
-    return [str(origin.folder), str(origin.env_file), str(origin.config), origin.bundle.digest]
+def _key(context: ProjectContext) -> list[str]:
+    return [str(context.folder), str(context.env_file), str(context.config), context.bundle.digest]

@@ -1,4 +1,4 @@
-"""Whether a job logs to W&B: what `[wandb]` leaves open matters to such jobs alone."""
+"""Tells whether a job logs to W&B: what `[wandb]` leaves open matters to such jobs alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def drop_unused_placeholders(composition: Composition, recipe: Recipe, cmd: str 
 
 
 def uses_wandb(composition: Composition, recipe: Recipe, cmd: str | None) -> bool:
-    """Whether something of the job names W&B: its code, dependencies, command, configuration, artifacts.
+    """True if something of the job names W&B: its code, dependencies, command, configuration, artifacts.
 
     W&B's settings count where the recipe or the command line has some, not where they are the env file's; that its
     metrics may be sent on, which a recipe only offers, counts where anybody else has asked for it.

@@ -1,4 +1,4 @@
-"""What a person calls a job: the beginning of its name, tags to find it by, and a note."""
+"""Labels that a person gives a job: the beginning of its name, tags to find it by, and a note."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Labels:
     """What one job is called.
 
     Args:
-        name: the beginning of its unique name, '' for its recipe's. `tags`: in the order they were given, each once.
+        name: the beginning of its unique name, '' for its recipe's.
+        tags: in the order they were given, each once.
     """
 
     name: str = ""

@@ -26,7 +26,8 @@ def deciding_key(keys: Iterable[str], env: Mapping[str, Any], given: Collection[
     """The first of the keys that is set, one of the command line before all others; None where none is.
 
     Args:
-        env: the merged `run.env`. `given`: the keys that were given on the command line.
+        env: the merged `run.env`.
+        given: the keys that were given on the command line.
     """
     found = [key for key in keys if env.get(key) not in (None, "")]
     return next((key for key in found if key in given), found[0] if found else None)

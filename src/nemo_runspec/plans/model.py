@@ -75,7 +75,8 @@ class PythonEnv:
     """What the recipe's PEP 723 block asks for; used where no container image brings the environment.
 
     Args:
-        download: how large it is, in words. `uv`: the lines of `[tool.uv]`, '' without one.
+        download: how large it is, in words.
+        uv: the lines of `[tool.uv]`, '' without one.
     """
 
     dependencies: tuple[str, ...] = ()
@@ -100,11 +101,13 @@ class RayCluster:
 
     Args:
         cpus: CPU cores of each node where the profile says how many; None: the job finds out where it runs.
-        resources: custom ones of every node; `worker_resources`: of all but node 0.
+        resources: custom ones of every node.
+        worker_resources: of all but node 0.
         start_timeout: seconds that the other nodes have to join the head.
         tolerate_lost: True where the job goes on without a node that is lost in the middle.
         venv: where Ray's virtual environment lies, '' for the one of the job's `python`.
-        port: of Ray's head; None for a free one. `dashboard_port`: on node 0's loopback; 0 for no dashboard, None for a
+        port: of Ray's head; None for a free one.
+        dashboard_port: on node 0's loopback; 0 for no dashboard, None for a
             free one where there are several nodes.
         runtime_env: Ray's own, of the command's tasks and actors; it holds no secret.
     """
@@ -181,8 +184,10 @@ class Package:
         digest: git's tree id where the package is exactly a git tree, else sha256 over modes, paths and contents; ''
             where there was too much to read for it.
         commit: the commit checked out around the working directory, if any; what a git package is made of.
-        uncommitted: tracked files whose changes would NOT travel. `untracked`: files git does not know.
-        included: changes that travel without being in a commit. `pointers`: files of Git LFS, sent as pointers.
+        uncommitted: tracked files whose changes would NOT travel.
+        untracked: files git does not know.
+        included: changes that travel without being in a commit.
+        pointers: files of Git LFS, sent as pointers.
         bundled: files of the job bundle that are not as `commit` has them; they travel as they are, with any kind.
         problems: what keeps it from being packed.
         filters: the repository's own filters, which a plan does not run: what they would change is not seen in it.
@@ -214,7 +219,8 @@ class AutoMount:
     """A repository that is cloned and mounted into the job: `${auto_mount:git+URL@ref,target}`.
 
     Args:
-        path: where it is checked out on this machine; `target`: where the job sees it.
+        path: where it is checked out on this machine.
+        target: where the job sees it.
         commit: what `ref` stood for; None until it was cloned.
         there: where it lies below the job's directory of another machine; None for this machine.
     """
@@ -242,7 +248,8 @@ class Artifact:
         name: the recipe's own name for it (`data`), `type` its type, `artifact` its name in the store.
         path: where it is read or written, as the job sees it, `bundle:REL` or `hf://NAME`; None: not known yet.
         ready: for an input on this machine: True if it is there, None where that cannot be known from here.
-        recipe, config: what makes it. `make`: `if-missing` where nemotron makes it by itself.
+        recipe, config: what makes it.
+        make: `if-missing` where nemotron makes it by itself.
         version: which one is read, as `v3`, a tag or a job's name; None for the newest one, or where nobody knows.
         check: the checker by which the job looks at it, '' for none.
     """
@@ -280,11 +287,14 @@ class Plan:
     Args:
         name: unique job name, a valid RFC 1123 label of at most 34 characters.
         mode: `run` (attached) or `batch` (detached).
-        profile: the profile's name, None for a plain local run. `env_file`: where it was read.
+        profile: the profile's name, None for a plain local run.
+        env_file: where it was read.
         job_dir: the job's directory as the submitting side names it.
-        run: the merged `run` section, without secrets. `config`: what the script reads.
+        run: the merged `run` section, without secrets.
+        config: what the script reads.
         sources: dotted path of every leaf of `run` (prefixed `run.`) and `config` → where it came from.
-        unfilled: what must be mended before a submission, a line each. `missing_secrets`: secrets that the profile
+        unfilled: what must be mended before a submission, a line each.
+        missing_secrets: secrets that the profile
             lists, and variables that the recipe requires, and nobody has given.
         labels: what a person calls it.
         ray: the cluster of `launch.kind` ray, None under other launchers.

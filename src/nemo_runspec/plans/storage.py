@@ -1,4 +1,4 @@
-"""What a job's paths lie on: storage that outlives the job, or the disk of its own container. Pure.
+"""Tells storage that outlives a job from the disk of its own container, by paths. Pure.
 
 Every backend's target tells its mounts as a `Storage`; `planning/kept.py` holds a plan's paths against it.
 """
@@ -33,7 +33,8 @@ class StorageMount:
     """Something mounted into a job's container.
 
     Args:
-        target: where the job sees it. `source`: what it is, as the executor names it; '' where it has no path.
+        target: where the job sees it.
+        source: what it is, as the executor names it; '' where it has no path.
         lost: why what is written there does not outlive the job, such as `read-only` or `memory`; '' where it does.
     """
 
@@ -49,8 +50,10 @@ class Storage:
     Args:
         mounts: in any order; of several at one place the last counts.
         whole: the job has no disk of its own: what it writes is where it says, wherever that is.
-        key: the profile key that adds a mount. `example`: one of its items, with `{path}` for the place.
-        uploaded: paths that are copied away when the job ends. `fetched`: paths that are put there before it starts.
+        key: the profile key that adds a mount.
+        example: one of its items, with `{path}` for the place.
+        uploaded: paths that are copied away when the job ends.
+        fetched: paths that are put there before it starts.
         homes: how an absolute path may begin besides `/`.
         link_of: what a link points to, None for what is none, given a path of a mount's source; None where sources
             cannot be looked at from here.
@@ -134,7 +137,7 @@ def mounts_of_words(words: Iterable[str]) -> tuple[StorageMount, ...]:
 
 
 def may_be_mounted_over(path: str) -> bool:
-    """Whether a folder may be mounted at a place of that name unasked: it hides nothing that an image needs."""
+    """True if a folder may be mounted at a place of that name unasked: it hides nothing that an image needs."""
     plain = _plain(path)
     return (
         path.startswith("/")

@@ -1,4 +1,4 @@
-"""What every backend's target can be asked, whoever wrote the backend."""
+"""The base of every backend's target: questions that have a default answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Cores:
     """CPU cores of a node that a job gets.
 
     Args:
-        key: the profile key that says how many. `told`: whether it is set; else it is what the platform gives unasked.
+        key: the profile key that says how many.
+        told: whether it is set; else it is what the platform gives unasked.
     """
 
     number: int

@@ -18,7 +18,7 @@ def run_id(plan: Plan) -> str:
 
 
 def forwards(plan: Plan) -> bool:
-    """Whether what the job appends to its file of metrics is sent on to its run."""
+    """True if what the job appends to its file of metrics is sent on to its run."""
     return bool(plan.run.get("wandb", {}).get("forward")) and bool(run_id(plan))
 
 

@@ -14,10 +14,10 @@ from nemo_runspec.profiles.system import SYSTEM_SECTIONS
 from nemo_runspec.secret_names import holds_secret
 from nemo_runspec.toml import KeyPath, parse_toml
 
-Keys = Mapping[str, Field]
+FieldsByKey = Mapping[str, Field]
 
 
-def keys_of(section: str, executor: str) -> Keys:
+def keys_of(section: str, executor: str) -> FieldsByKey:
     """Every spelling of the keys that a section may have → its declaration.
 
     Args:
@@ -33,7 +33,8 @@ def read_changes(section: str, executor: str, written: Iterable[str], words: Ite
     """What `key=value` words set: path of a key below the section → its value.
 
     Args:
-        executor: that the section's profile is for. `written`: keys that the section has, in their spelling there.
+        executor: that the section's profile is for.
+        written: keys that the section has, in their spelling there.
 
     Raises:
         UserError: no `key=value`, an unknown key, a value of a wrong type, a secret; all of them at once.
@@ -72,7 +73,7 @@ def key_path(name: str, section: str, executor: str, written: Iterable[str]) -> 
     return (known, *inner)
 
 
-def _unknown(key: str, section: str, executor: str, keys: Keys) -> UserError:
+def _unknown(key: str, section: str, executor: str, keys: FieldsByKey) -> UserError:
     owners = () if section in SYSTEM_SECTIONS else owners_of(key)
     if owners:
         what = f"{key} is a key of {' and '.join(owners)}, and '{section}' is a profile for '{executor}'"

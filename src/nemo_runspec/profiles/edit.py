@@ -110,7 +110,7 @@ def _spliced(text: str, name: str, change: Callable[[str], str], *, above: bool 
 
 
 def _is_comment(line: str) -> bool:
-    """Whether a line is a comment of what follows, and no headline of all that does."""
+    """True if a line is a comment of what follows, and no headline of all that does."""
     return line.lstrip().startswith("#") and not line.lstrip("# ").startswith("---")
 
 

@@ -38,11 +38,14 @@ class EnvFile:
     """A parsed env file.
 
     Args:
-        path: the file; `shown`: how it is named to the user.
-        sections: section name → table, system sections included; `strays`: top-level keys outside any section.
+        path: the file.
+        shown: how it is named to the user.
+        sections: section name → table, system sections included.
+        strays: top-level keys outside any section.
         lines: key path → 1-based line.
         text: what it says, a line each.
-        users: whether it is the user's own, of no project. `below`: the user's own below it, None for none.
+        users: whether it is the user's own, of no project.
+        below: the user's own below it, None for none.
         merged: executor and section → what `profile.resolve_profile` has made of it, for those that extend it.
     """
 

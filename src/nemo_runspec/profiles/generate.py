@@ -66,7 +66,7 @@ def _is_long(path: KeyPath, value: Any) -> bool:
 
 
 def _has_inside(path: KeyPath, comments: Comments) -> bool:
-    """Whether there are comments in a table or a list."""
+    """True if there are comments in a table or a list."""
     return any(at[: len(path)] == path and len(at) > len(path) for at in comments.at)
 
 

@@ -1,4 +1,4 @@
-"""How layers of profile keys are joined: aliases first, then tables deeply, and two keys that add up."""
+"""Joins layers of profile keys: aliases first, then tables deeply, and two keys that add up."""
 
 from __future__ import annotations
 

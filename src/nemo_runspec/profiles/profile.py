@@ -32,7 +32,9 @@ class Profile:
     """A resolved execution profile.
 
     Args:
-        name: its section; `file`: the env file; `chain`: itself and its ancestors, child first.
+        name: its section.
+        file: the env file.
+        chain: itself and its ancestors, child first.
         executor: which backend it runs on.
         values: canonical key → value; `extends` is gone, nothing is filled in from defaults.
         sources: dotted key → where it was written.
@@ -200,7 +202,8 @@ def placeholders(
     """Values that still stand for something a site must fill in, one line each.
 
     Args:
-        prefix: goes before each key. `verbatim`: keys that are so (`Field.verbatim`).
+        prefix: goes before each key.
+        verbatim: keys that are so (`Field.verbatim`).
     """
     return tuple(
         Unfilled(

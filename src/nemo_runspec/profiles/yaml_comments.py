@@ -19,7 +19,8 @@ class Comment:
     """What is said of one key, each line with its `#`.
 
     Args:
-        above: the lines above it, '' for an empty one between them. `beside`: what stands behind its value.
+        above: the lines above it, '' for an empty one between them.
+        beside: what stands behind its value.
         below: the last lines of a table, behind all that is in it.
     """
 
@@ -76,7 +77,7 @@ def _walk(node: Any, lines: list[str], path: KeyPath, after: int) -> Iterator[tu
     """
     for name, start, value in _children(node):
         above = _above(lines, start, after)
-        yield (*path, name), Comment(above, _beside(lines, start, value), _below(lines, value))
+        yield (*path, name), Comment(above, _comment_behind(lines, start, value), _comment_below(lines, value))
         yield from _walk(value, lines, (*path, name), start.line + 1)
 
 
@@ -99,7 +100,7 @@ def _above(lines: list[str], start: Any, after: int) -> tuple[str, ...]:
     return _block(lines[first : start.line])
 
 
-def _below(lines: list[str], node: Any) -> tuple[str, ...]:
+def _comment_below(lines: list[str], node: Any) -> tuple[str, ...]:
     """The comments behind the last key of a table, as far to the right as its keys."""
     first, last = _tail(lines, node)
     return _block(lines[first:last])
@@ -117,7 +118,7 @@ def _tail(lines: list[str], node: Any) -> tuple[int, int]:
 
 
 def _is_idle(line: str, least: int, most: int) -> bool:
-    """Whether a line is empty, or a comment that begins in these columns."""
+    """True if a line is empty, or a comment that begins in these columns."""
     return not line.strip() or (_is_comment(line) and least <= len(line) - len(line.lstrip()) <= most)
 
 
@@ -127,7 +128,7 @@ def _block(lines: list[str]) -> tuple[str, ...]:
     return tuple("\n".join(rows).strip("\n").split("\n")) if any(rows) else ()
 
 
-def _beside(lines: list[str], start: Any, value: Any) -> str:
+def _comment_behind(lines: list[str], start: Any, value: Any) -> str:
     """What stands behind a value that ends on the line that it begins on, or behind the key of a table."""
     from yaml import ScalarNode
 

@@ -60,12 +60,12 @@ def counted(before: Absence | None, now: float, *, stop: bool) -> Absence:
 
 
 def is_believed(absence: Absence) -> bool:
-    """Whether these looks are enough."""
+    """True if these looks are enough."""
     return absence.looks >= LOOKS and absence.last - absence.first >= SPAN
 
 
 def _may_have_been_sent(record: JobRecord, seen: JobStatus) -> bool:
-    """Whether the request that makes the job has gone out. Without one, that it is not there is no surprise."""
+    """True if the request that makes the job has gone out. Without one, that it is not there is no surprise."""
     return seen.gone and record.sent is not None
 
 

@@ -82,7 +82,7 @@ class DrawnLines:
 
 
 def is_prompt(state: bytes) -> bool:
-    """Whether its line was never drawn again: what is written next goes on behind it."""
+    """True if its line was never drawn again: what is written next goes on behind it."""
     return state.startswith(PROMPT)
 
 

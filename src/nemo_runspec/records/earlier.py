@@ -104,12 +104,12 @@ def _relations(handle: dict[str, Any]) -> dict[str, Any]:
     old = ("needs", "made_for", "made", "awaited")
     needs, made_for, made, awaited = (handle.pop(key, None) for key in old)
     return {
-        "needs": _only(str, needs),
-        "made_for": _only(str, made_for),
+        "needs": _items_of_type(str, needs),
+        "made_for": _items_of_type(str, made_for),
         "on_demand": bool(made),
-        "awaited_by": _only(dict, awaited),
+        "awaited_by": _items_of_type(dict, awaited),
     }
 
 
-def _only(kind: type, listed: object) -> list[Any]:
+def _items_of_type(kind: type, listed: object) -> list[Any]:
     return [each for each in listed if isinstance(each, kind)] if isinstance(listed, (list, tuple)) else []

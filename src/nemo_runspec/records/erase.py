@@ -56,7 +56,7 @@ def erase_if_left_over(path: Path) -> None:
 
 
 def _is_gone(name: str) -> bool:
-    """Whether the process that gave the folder its name is gone. Older releases wrote `.rm-NAME-PID`: if that process
+    """True if the process that gave the folder its name is gone. Older releases wrote `.rm-NAME-PID`: if that process
     runs elsewhere, two remove the folder instead of one.
     """
     known = is_left_over(name.removeprefix(NEW).removeprefix(OLD))

@@ -1,4 +1,4 @@
-"""What a job's platform said of it when it was last asked, and what was noted of that: typed, and stored sparsely."""
+"""Facts that a job's platform reported when it was last asked, and notes about them: typed, and stored sparsely."""
 
 from __future__ import annotations
 
@@ -16,16 +16,24 @@ class JobFacts:
     """What is known of a job beside its state. A default means that it is not known, and is not stored.
 
     Args:
-        id: what its platform calls it. `platform_state`: its state in the platform's own word.
+        id: what its platform calls it.
+        platform_state: its state in the platform's own word.
         nodes: where it runs, as the platform lists them, such as `n[1-4]` or `gpu-1,gpu-2`.
-        attempt: which one, from 0. `attempts`: how many there may be, where there may be several.
-        partition: the queue it waits in. `position`: its place there, from 1. `queued`: how many wait there.
-        estimated: when it is expected to begin, seconds since 1970. `elapsed`: seconds that it has been running.
-        waiting: what it waits for, in words. `replicas`: how many of its nodes are ready, in words.
+        attempt: which one, from 0.
+        attempts: how many there may be, where there may be several.
+        partition: the queue it waits in.
+        position: its place there, from 1.
+        queued: how many wait there.
+        estimated: when it is expected to begin, seconds since 1970.
+        elapsed: seconds that it has been running.
+        waiting: what it waits for, in words.
+        replicas: how many of its nodes are ready, in words.
         phase: what it waits for: `queue`, `pull`, `start`; '' for nothing; None where the platform was not asked.
         phase_since: when that began, seconds since 1970.
-        failing: what it waits for has failed, and will again. `failing_since`: as `phase_since`.
-        failed_for: how long it was left to fail, in words. `overdue`: which deadline has passed, in words.
+        failing: what it waits for has failed, and will again.
+        failing_since: as `phase_since`.
+        failed_for: how long it was left to fail, in words.
+        overdue: which deadline has passed, in words.
         begun: some of its nodes run and others do not.
         unread: why its exit code or its results are not known yet, once it has ended.
         unanswered: what the platform did not tell of it, and why.

@@ -1,4 +1,4 @@
-"""What a list of jobs needs of each, and a file that keeps it of jobs that are settled, so that few records are read.
+"""An index of jobs that are settled: what lists need of each, so that few records are read.
 
 The file is a convenience: every line of it is believed only while `record.json` has the same time and size, it may be
 deleted at any moment, and what cannot be read in it is left out.

@@ -1,4 +1,4 @@
-"""What a job has found out itself about the versions that it reads (`jobside/artifacts.py`)."""
+"""Versions that a job has read, as it found out itself (`jobside/artifacts.py`)."""
 
 from __future__ import annotations
 

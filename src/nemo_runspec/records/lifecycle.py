@@ -1,4 +1,4 @@
-"""What is known of the life of a job elsewhere beside its handle: attempts, deadlines, who wanted it to stop."""
+"""The life of a job elsewhere beside its handle: attempts, deadlines, who wanted it to stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ class Launcher:
     """The process that watches over an attached job.
 
     Args:
-        pid: its process id; `started`: when it started, as the kernel says it, so that another process with the same
+        pid: its process id.
+        started: when it started, as the kernel says it, so that another process with the same
             id is not taken for it.
         machine: boot and process namespace the id is valid in.
     """
@@ -27,7 +28,8 @@ class Absence:
     """Looks at a platform that did not find the job.
 
     Args:
-        looks: how many. `first`, `last`: when, seconds since 1970.
+        looks: how many.
+        first, last: when, seconds since 1970.
         stop: whether somebody had wanted the job to stop by the first of them.
     """
 
@@ -42,8 +44,10 @@ class FailedAttempt:
     """An attempt that failed and was followed by another.
 
     Args:
-        handle: how its backend finds it. `id`: the platform's.
-        nodes: where it ran. `kind`, `what`: of its diagnosis.
+        handle: how its backend finds it.
+        id: the platform's.
+        nodes: where it ran.
+        kind, what: of its diagnosis.
     """
 
     handle: Mapping[str, Any] = field(default_factory=dict)
@@ -59,7 +63,8 @@ class PendingAttempt:
 
     Args:
         sent: when its request was sent, seconds since 1970.
-        failed: the attempt before it. `after`: why there is another, in words.
+        failed: the attempt before it.
+        after: why there is another, in words.
         avoid: nodes it is not to run on.
         resumed: somebody else has begun to send it, so it may have been sent.
         absence: looks that did not find it.
@@ -78,9 +83,12 @@ class Attempt:
     """Which attempt of a job runs, where nemotron submits one that failed through no fault of its own again.
 
     Args:
-        number: from 0. `limit`: how many there may be.
-        avoid_failed_nodes: whether further attempts do without nodes that were at fault; `avoid`: those nodes.
-        tried: the attempts that failed, the oldest first. `pending`: the next one while it is being submitted.
+        number: from 0.
+        limit: how many there may be.
+        avoid_failed_nodes: whether further attempts do without nodes that were at fault.
+        avoid: those nodes.
+        tried: the attempts that failed, the oldest first.
+        pending: the next one while it is being submitted.
     """
 
     limit: int
@@ -92,7 +100,7 @@ class Attempt:
 
     @property
     def is_last(self) -> bool:
-        """Whether no other one may follow."""
+        """True if no other one may follow."""
         return self.number + 1 >= self.limit
 
 
@@ -147,7 +155,8 @@ class Relations:
     """How a job stands to jobs that make what others read.
 
     Args:
-        needs: names of the jobs whose outputs it waits for. `made_for`: of those that its output is made for.
+        needs: names of the jobs whose outputs it waits for.
+        made_for: of those that its output is made for.
         on_demand: it was submitted for one of these, and ends with them.
         awaited_by: processes that wait for its end before they submit theirs.
     """

@@ -1,4 +1,4 @@
-"""Where a job's log is shown: whole lines, and below them, on a terminal, the one that is not whole yet."""
+"""Shows a job's log: whole lines, and below them, on a terminal, the one that is not whole yet."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def process_of(pid: int) -> Launcher:
 
 
 def is_alive(process: Launcher) -> bool | None:
-    """Whether it still runs; None where that cannot be known, as it belongs to another machine or container."""
+    """True if it still runs; None where that cannot be known, as it belongs to another machine or container."""
     if process.machine != machine():
         return None
     return life_of(process, "") is Life.ALIVE

@@ -1,4 +1,4 @@
-"""How far a running job is: the step, how many there are, its loss, and when that many will have been done.
+"""The progress of a running job: its step, how many there are, its loss, and when that many will have been done.
 
 All of it comes from the lines that the job appends to `NEMOTRON_METRICS_FILE`; how many steps there are, from these or
 from a config that says it. What neither says is not known.
@@ -51,8 +51,10 @@ class TrainingProgress:
     """How far a job is.
 
     Args:
-        first: the step of its first line. `total`: how many steps there will be.
-        ran: seconds that it had run by its last line; `read`: when that was found, seconds since 1970, by this clock.
+        first: the step of its first line.
+        total: how many steps there will be.
+        ran: seconds that it had run by its last line.
+        read: when that was found, seconds since 1970, by this clock.
     """
 
     step: float | None = None

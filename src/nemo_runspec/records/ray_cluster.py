@@ -1,4 +1,4 @@
-"""What a job's Ray cluster has and does, as its node 0 has written it down (`jobside/ray_report.py`)."""
+"""The report of a job's Ray cluster, as its node 0 has written it down (`jobside/ray_report.py`)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ class RayNodeStatus:
     """One node of a cluster.
 
     Args:
-        name: as Ray calls it, `node-0` is the head. `state`: `alive` or `lost`; `why`: of one that is lost.
-        total: its resources; memory in bytes. `used`: of these, None where that is not known.
+        name: as Ray calls it, `node-0` is the head.
+        state: `alive` or `lost`.
+        why: of one that is lost.
+        total: its resources; memory in bytes.
+        used: of these, None where that is not known.
     """
 
     name: str
@@ -70,11 +73,17 @@ class RayStatus:
     """A cluster as it was seen. Times are seconds since 1970, by the head's clock.
 
     Args:
-        phase: `starting`, `running` or `ended`. `at`: when this was seen; `ended`: when it was told to end.
+        phase: `starting`, `running` or `ended`.
+        at: when this was seen.
+        ended: when it was told to end.
         count: nodes that it is to have.
-        ray, python: versions. `interpreter`: the Python that runs it. `root`: the job's directory, by its name there.
-        left_out: entries of `work` beyond those there are. `untold`: kinds of work that this Ray does not tell.
-        unknown_since: since when Ray's head cannot be asked; `problem`: why.
+        ray, python: versions.
+        interpreter: the Python that runs it.
+        root: the job's directory, by its name there.
+        left_out: entries of `work` beyond those there are.
+        untold: kinds of work that this Ray does not tell.
+        unknown_since: since when Ray's head cannot be asked.
+        problem: why.
     """
 
     phase: str

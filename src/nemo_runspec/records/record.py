@@ -1,4 +1,4 @@
-"""What is known of one job: its record and its states."""
+"""The record of one job, and its states."""
 
 from __future__ import annotations
 
@@ -68,16 +68,21 @@ class JobRecord:
     """One job.
 
     Args:
-        argv: the command line, redacted. `cwd`, `user`, `host`: where it was typed.
+        argv: the command line, redacted.
+        cwd, user, host: where it was typed.
         commit: of the code package, None without one.
         states: oldest first; the last is the job's state.
         elapsed: seconds from `running` to the end, None before.
-        signal: number of the signal that ended it. `cause`: why it failed, in words.
-        outputs: name → path of what it produced. `inputs`: name → path of what it reads, as far as it is known: the
+        signal: number of the signal that ended it.
+        cause: why it failed, in words.
+        outputs: name → path of what it produced.
+        inputs: name → path of what it reads, as far as it is known: the
             newest version of an artifact once the job that reads it has said which one it was.
         launcher: None for a job that nobody watches over from here.
-        process: the job script's own process, for a job of this machine. `container`: the id of the one it runs in.
-        group: the sweep it is a member of. `overrides`: what was set on the command line, redacted.
+        process: the job script's own process, for a job of this machine.
+        container: the id of the one it runs in.
+        group: the sweep it is a member of.
+        overrides: what was set on the command line, redacted.
         package: what of the user's code travelled: `kind`, `digest`, `commit`, `root`, and how many files stayed
             behind as `uncommitted` and `untracked`.
         retry_of: the job this one repeats.
@@ -85,14 +90,16 @@ class JobRecord:
         handle: of a job that runs elsewhere, how its backend finds it there (`backends.provider.Handle`); the backend's
             own, but for its `id`.
         job_dir: its directory where it runs, as its plan has it; '' for a job of this machine.
-        attempt: None for a job that nemotron does not submit again. `deadlines`: None for one that may wait for ever.
+        attempt: None for a job that nemotron does not submit again.
+        deadlines: None for one that may wait for ever.
         cancellation: None as long as nobody wants it to stop.
         sent: when the request that makes it was sent, seconds since 1970, as long as its answer is not known: the job
             may still come to be. Where a submission is made under a lock, as Slurm's is, there is no such doubt.
         staged: its files are there, and a person submits it.
         relations: how it stands to jobs that make what others read.
         facts: what that platform said of it when it was last asked.
-        tags, note: what a person has called it. `total_steps`: how many its config says, None where it does not.
+        tags, note: what a person has called it.
+        total_steps: how many its config says, None where it does not.
         wandb: its run on W&B, empty for a job without: `id`, and what the job has told of it (`script.wandb_run`).
         image: the container image that it has built, as it tells of it itself (`script.image_made`); empty for others.
         on_end: the command that is run here once it has ended.

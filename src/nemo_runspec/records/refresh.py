@@ -1,4 +1,4 @@
-"""What has become of a job whose supervisor died without a word: its exit marker, then its backend, decide."""
+"""Finds out what became of a job whose supervisor died without a word: its exit marker, then its backend, decide."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _WITHOUT_MARKER = "nemotron was killed, and the job left no exit marker"
 
 _WHILE_SUBMITTING = "nemotron ended while it submitted the job; whether it did"
 
-Found = tuple[str, str, int | None, bool]
-"""State, reason and exit code of a job, as its backend finds them; and whether it is lost as one answer alone says."""
+LocalState = tuple[str, str, int | None, bool]
+"""State, reason and exit code of a job, as its backend finds them; True where it is lost by one answer alone."""
 
 
 def is_believed(record: JobRecord) -> bool:
@@ -64,9 +64,9 @@ def seen_now(record: JobRecord, folder: Path) -> JobRecord:
 
 
 def _marker_in(folder: Path) -> NodeMarker | None:
-    from nemo_runspec.script.markers import decisive, read_markers
+    from nemo_runspec.script.markers import deciding_marker, read_markers
 
-    return decisive(read_markers(folder / "status"))
+    return deciding_marker(read_markers(folder / "status"))
 
 
 def _absent(record: JobRecord, reason: str) -> JobRecord:
@@ -113,7 +113,8 @@ def complete(record: JobRecord, seen: JobRecord, folder: Path) -> tuple[JobRecor
     """Before a job's end is written down, its backend completes its log. What stands in the way is told in the reason.
 
     Args:
-        record: as it is written. `seen`: with how the job ended.
+        record: as it is written.
+        seen: with how the job ended.
 
     Returns: the record to be written, not over where something of the job still runs; and whether `tidy` may follow.
     """
@@ -158,7 +159,7 @@ def _words(error: Exception) -> str:
     return text_lines(words or type(error).__name__)[0]
 
 
-def _look(record: JobRecord, folder: Path) -> Found:
+def _look(record: JobRecord, folder: Path) -> LocalState:
     """What the job's backend finds. Whatever stands in its way makes the state unknown, and is the reason."""
     from nemo_runspec.backends import get_backend
 
@@ -174,7 +175,7 @@ def _look(record: JobRecord, folder: Path) -> Found:
     return seen.state, seen.reason, seen.exit_code, seen.absent
 
 
-def _without_worker(record: JobRecord, remote: bool) -> Found:
+def _without_worker(record: JobRecord, remote: bool) -> LocalState:
     if record.process is not None and is_alive(record.process):
         return "running", f"nemotron itself was killed; process {record.process.pid} still runs", None, False
     if remote:

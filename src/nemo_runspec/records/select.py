@@ -17,9 +17,11 @@ class Filter:
     """What jobs have to be; None and empty are no condition.
 
     Args:
-        states: any of them. `recipe`: its path, or the beginning of it up to a `/`.
+        states: any of them.
+        recipe: its path, or the beginning of it up to a `/`.
         tags: all of them.
-        since: recorded within that many seconds. `older`: in its state for more than that many.
+        since: recorded within that many seconds.
+        older: in its state for more than that many.
     """
 
     states: tuple[str, ...] = ()

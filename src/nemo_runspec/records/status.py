@@ -1,4 +1,4 @@
-"""How a job is, as its platform says."""
+"""The status of a job, as its platform reports it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class JobStatus:
     """What a platform says of a job now.
 
     Args:
-        state: one of `records.record.STATES`. `reason`: why, in words.
+        state: one of `records.record.STATES`.
+        reason: why, in words.
         exit_code, signal: of a job that is over.
         facts: what else is worth showing.
         started, ended: seconds since 1970.

@@ -52,7 +52,7 @@ class JobStore:
         return self.root / name
 
     def exists(self, name: str) -> bool:
-        """Whether a job of that name was ever recorded."""
+        """True if a job of that name was ever recorded."""
         return os.path.lexists(self.folder(name))
 
     def create(
@@ -69,7 +69,8 @@ class JobStore:
         """Records a job before anything else is done for it: state `planned`.
 
         Args:
-            plan_text: the plan's JSON. `files`: further files of the job, by name.
+            plan_text: the plan's JSON.
+            files: further files of the job, by name.
             secret_values: to be kept out of `argv` and the overrides.
             known: further fields of the record: the job that it repeats (`retry_of`), the `group` it is a member of; of
                 a job that will run elsewhere its `handle` and what is kept beside that.

@@ -1,4 +1,4 @@
-"""What a step makes of a job's record: from which state which may follow, and what is kept with it. Pure."""
+"""Steps of a job's record: which state may follow which, and what is kept with it. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def after(
     """The record once the job has come into a state.
 
     Args:
-        values: further fields, as for `replaced`. `timed`: its time since it has been running is one of them.
+        values: further fields, as for `replaced`.
+        timed: its time since it has been running is one of them.
         again: the state may be the one it is in; then only its reason is written anew.
 
     Raises:

@@ -23,13 +23,13 @@ _CAUSE = re.compile(rf"{REASONS['registration']}|^\d+ tasks: ")
 
 
 def is_unregistered(record: JobRecord) -> bool:
-    """Whether a job's work is done, and what it has made is not registered."""
+    """True if a job's work is done, and what it has made is not registered."""
     is_said = _CAUSE.search(record.cause) is not None
     return record.state == "failed" and record.exit_code == UNREGISTERED and is_said
 
 
 def lacks_registration(record: JobRecord) -> bool:
-    """Whether its store, or W&B, has not been told of all that it made."""
+    """True if its store, or W&B, has not been told of all that it made."""
     return is_unregistered(record) or bool(record.wandb.get("unregistered"))
 
 

@@ -1,4 +1,4 @@
-"""What is known here of a job's run on W&B."""
+"""Facts of a job's run on W&B that are known here."""
 
 from __future__ import annotations
 

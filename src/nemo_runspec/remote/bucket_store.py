@@ -28,7 +28,8 @@ class BucketStorage(WritableStorage):
     """A store in a bucket. As `WritableStorage`.
 
     Args:
-        root: its URL. `endpoint`, `region`: as in `[artifacts]`.
+        root: its URL.
+        endpoint, region: as in `[artifacts]`.
 
     Raises:
         UserError: there are no keys for it here.

@@ -10,16 +10,17 @@ from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.provider import Provider
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.polling import Backoff, TimeLimit
 from nemo_runspec.processes import user_name
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
 from nemo_runspec.records.lifecycle import Cancellation
 from nemo_runspec.remote.input_jobs import unneeded
-from nemo_runspec.remote.log_rescue import keep_logs, keep_logs_for
+from nemo_runspec.remote.log_rescue import rescue_logs, rescue_logs_for
 from nemo_runspec.remote.refresh import refresh
-from nemo_runspec.remote.stopping import stop_each
-from nemo_runspec.remote.unconfirmed import id_in, look
+from nemo_runspec.remote.stop_requests import stop_each
+from nemo_runspec.remote.unconfirmed import confirmed_status, id_in
 
 _SHORTEST, _LONGEST = 0.5, 5.0
 """Seconds between two looks at jobs that were asked to stop."""
@@ -33,7 +34,7 @@ def cancel(
     records: Sequence[JobRecord],
     *,
     grace: float,
-    say: Callable[[str], None],
+    say: Say,
     by: str = "",
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[JobRecord]:
@@ -68,7 +69,7 @@ def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
         UserError: it cannot be known, or ended.
     """
     provider = get_backend(record.executor).load_provider()
-    seen = look(provider, [record])[0]
+    seen = confirmed_status(provider, [record])[0]
     if seen.gone:
         ended = _write_cancelled(store, record, by)
         provider.delete_files(record.handle)
@@ -79,9 +80,7 @@ def end_now(store: JobStore, record: JobRecord, by: str) -> JobRecord:
     return _wait(store, [found], _AFTER_HARD, time.sleep)[0]
 
 
-def end_makers(
-    store: JobStore, makers: Sequence[str], ending: Sequence[str], by: str, say: Callable[[str], None]
-) -> None:
+def end_makers(store: JobStore, makers: Sequence[str], ending: Sequence[str], by: str, say: Say) -> None:
     """Ends jobs that were submitted only to make inputs of jobs that are ended, or will not be submitted.
 
     Args:
@@ -114,7 +113,7 @@ def stop_all(records: Sequence[JobRecord], by: str, *, hard: bool, store: JobSto
             wished = _wished(store, record, by)
             provider = get_backend(record.executor).load_provider()
             groups.setdefault((record.executor, provider.endpoint(record.handle)), []).append(wished)
-    keep_logs(store, [record for some in groups.values() for record in some], _provider_of)
+    rescue_logs(store, [record for some in groups.values() for record in some], _provider_of)
     problems: list[tuple[JobRecord, UserError]] = []
     for (executor, _), some in groups.items():
         found = stop_each(get_backend(executor).load_provider(), [record.handle for record in some], by, hard=hard)
@@ -192,5 +191,5 @@ def _wait(
                 raise
         if all(record.over for record in now) or limit.passed:
             break
-        keep_logs_for(store, now, _provider_of, min(pauses.pause(), max(0.05, limit.left or 0.0)), sleep)
+        rescue_logs_for(store, now, _provider_of, min(pauses.pause(), max(0.05, limit.left or 0.0)), sleep)
     return now

@@ -77,7 +77,7 @@ def submit_detached(submission: Submission, *, console: Console) -> JobRecord:
 
 
 def _left_alone(job: RemoteJob) -> None:
-    """Nobody stays with it."""
+    """Leaves the job alone, and tells how to ask for it."""
     await_ends([job.record])
     job.say(f"{job.plan.name}: submitted to {place_of(job.record)} as {job.record.id}")
     job.say(f"  nemotron jobs logs -f {job.plan.name}    nemotron jobs cancel {job.plan.name}")

@@ -1,4 +1,4 @@
-"""How long a job may wait for nodes, for its image and for its start, and what becomes of one that waits for longer.
+"""Deadlines of a job that waits for nodes, for its image and for its start, and what becomes of one that is late.
 
 Only jobs whose record has `Deadlines` have any.
 """
@@ -22,7 +22,8 @@ from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.records.lifecycle import TimedOut
 from nemo_runspec.records.record import is_over
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.remote.stopping import stop_each
+from nemo_runspec.remote.observed import ObservedJob
+from nemo_runspec.remote.stop_requests import stop_each
 
 TIMED_OUT = 124
 """Exit code of a job that was stopped as its time was up, as `timeout(1)` of GNU coreutils says it."""
@@ -36,8 +37,6 @@ FAILED_PULL = 300
 _WAITING = ("queued", "starting")
 _BEFORE = frozenset({"planned", "submitting", "queued"})
 """States of a job that has not left its queue yet."""
-
-Pair = tuple[JobRecord, JobStatus]
 
 
 def timed(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
@@ -74,8 +73,8 @@ def _failing(facts: JobFacts, since: float, now: float, limit: float) -> JobFact
 
 
 def enforce(
-    store: JobStore, provider: Provider, pairs: Sequence[Pair], sleep: Callable[[float], None] = time.sleep
-) -> list[Pair]:
+    store: JobStore, provider: Provider, pairs: Sequence[ObservedJob], sleep: Callable[[float], None] = time.sleep
+) -> list[ObservedJob]:
     """The same, after jobs whose time is up were stopped where their profile wants that, with a moment for their end.
 
     Jobs that were stopped so have failed, as far as they are over. All are on one machine. That they are being stopped
@@ -91,13 +90,13 @@ def enforce(
 
 
 def told_by(record: JobRecord, rest: Results) -> Results:
-    """What is left of a job that failed; of one whose time was up, with what had kept it from running until then."""
+    """Results of a failed job; after a timeout, with the diagnosis made before it was stopped."""
     diagnosis = timed_out(record)
     return rest if diagnosis is None else replace(rest, diagnosis=diagnosis)
 
 
 def timed_out(record: JobRecord) -> Diagnosis | None:
-    """What kept a job from running until its time was up; None for one that was not stopped for that."""
+    """Diagnosis of a job that was stopped at a deadline; None for any other."""
     told = _timed_out(record)
     if told is None:
         return None
@@ -106,8 +105,10 @@ def timed_out(record: JobRecord) -> Diagnosis | None:
     return Diagnosis(**given)
 
 
-def _ended(provider: Provider, stopped: Sequence[Pair], sleep: Callable[[float], None]) -> Mapping[str, Pair]:
-    """Jobs that were stopped, after a moment for their end; as they were where the platform does not answer then."""
+def _ended(
+    provider: Provider, stopped: Sequence[ObservedJob], sleep: Callable[[float], None]
+) -> Mapping[str, ObservedJob]:
+    """Polls stopped jobs until they have ended, for a moment; as they were where the platform does not answer."""
     answers: Sequence[JobStatus] = [seen for _, seen in stopped]
     for pause in _LOOKS if stopped else ():
         sleep(pause)
@@ -118,7 +119,7 @@ def _ended(provider: Provider, stopped: Sequence[Pair], sleep: Callable[[float],
     return {record.name: (record, seen) for (record, _), seen in zip(stopped, answers, strict=True)}
 
 
-def _not_stopped(store: JobStore, record: JobRecord, seen: JobStatus, problem: UserError) -> Pair:
+def _not_stopped(store: JobStore, record: JobRecord, seen: JobStatus, problem: UserError) -> ObservedJob:
     """A job that goes on although its time is up. What was refused surely was not done: it may end by itself."""
     if not problem.transient:
         record = store.note(record, deadlines=lambda now: now.deadlines and replace(now.deadlines, timed_out=None))
@@ -130,11 +131,11 @@ def _timed_out(record: JobRecord) -> TimedOut | None:
     return record.deadlines.timed_out if record.deadlines else None
 
 
-def _key_of(late: Sequence[Pair]) -> str:
+def _key_of(late: Sequence[ObservedJob]) -> str:
     return PHASES[late[0][1].facts.waits_for].key if late else ""
 
 
-def as_timed_out(record: JobRecord, seen: JobStatus) -> Pair:
+def as_timed_out(record: JobRecord, seen: JobStatus) -> ObservedJob:
     """A job that was stopped as its time was up has failed, unless it came to a good end meanwhile."""
     told = _timed_out(record)
     if told is None or not is_over(seen.state) or seen.state == "succeeded":

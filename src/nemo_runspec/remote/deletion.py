@@ -1,20 +1,19 @@
-"""What platforms keep of jobs that were cancelled: deleted there, once their logs are here."""
+"""Deletes cancelled jobs from the platforms that keep them, once their logs are here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.capabilities import KeepsJobs
 from nemo_runspec.backends.provider import Provider
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.lifecycle import Cancellation
 from nemo_runspec.remote.cancel import until_over
 from nemo_runspec.remote.log_mirror import fetch_all
-
-Say = Callable[[str], object]
 
 
 def delete_ended(
@@ -42,7 +41,7 @@ def after_deletion(
 
 
 def is_kept(record: JobRecord) -> bool:
-    """Whether it was cancelled, or was to be and goes on, on a platform that keeps something."""
+    """True for a cancelled job, or one that goes on although it was, on a platform that keeps something."""
     stopped = record.state == "cancelled" or (not record.over and bool(record.stopped_by))
     return record.submitted and stopped and isinstance(_provider(record), KeepsJobs)
 

@@ -1,4 +1,4 @@
-"""What an attached run says beside its job's log: one line where something changes, on standard error.
+"""Lines that an attached run adds to its job's log, on standard error, where something changes.
 
 On a terminal the line of a waiting job is renewed in place; elsewhere a new one comes where it says something new, and
 not more often than is useful.
@@ -52,8 +52,10 @@ class Display:
     seconds since 1970), `nodes`, `attempt` (from 0) of `attempts`.
 
     Args:
-        write: takes text for the terminal. `tty`: whether it can renew a line.
-        width: the terminal's columns now. `now`: seconds since 1970.
+        write: takes text for the terminal.
+        tty: whether it can renew a line.
+        width: the terminal's columns now.
+        now: seconds since 1970.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class Display:
         attempt = seen.facts.attempt
         before, self._attempt = self._attempt, self._attempt if attempt is None else attempt
         if record.attempt and record.attempt.tried and self._attempt != before and self._attempt:
-            self._say(f"{record.name}: {again_of(record)}")
+            self._say(f"{record.name}: {attempt_and_reason(record)}")
         overdue = seen.facts.overdue
         if overdue and overdue != self._overdue:
             self._say(f"{record.name} is {seen.state} {overdue}; why: nemotron jobs diagnose {record.name}")
@@ -163,7 +165,7 @@ def closing_lines(record: JobRecord, columns: int | None = None) -> list[str]:
     return lines + [f"  {name}: {path}" for name, path in record.outputs.items()]
 
 
-def again_of(record: JobRecord) -> str:
+def attempt_and_reason(record: JobRecord) -> str:
     """Which attempt of a job runs, and why there was another: `attempt 2 of 3 after: node-1 was lost`."""
     assert record.attempt is not None, "told of jobs that are tried again"
     last = record.attempt.tried[-1]

@@ -42,7 +42,7 @@ class Watcher(Protocol):
         """The platform cannot be asked."""
 
     def recovered(self) -> None:
-        """It can be asked again."""
+        """Reports that the platform answers again."""
 
     def clear(self) -> None:
         """Log output follows."""
@@ -58,7 +58,7 @@ class SilentWatcher:
         """The platform cannot be asked."""
 
     def recovered(self) -> None:
-        """It can be asked again."""
+        """Reports that the platform answers again."""
 
     def clear(self) -> None:
         """Nothing is drawn in place."""

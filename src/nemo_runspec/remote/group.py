@@ -13,7 +13,8 @@ from typing import TypeVar
 from nemo_runspec import paths
 from nemo_runspec.backends import find_backend, get_backend
 from nemo_runspec.backends.capabilities import SubmitsArrays
-from nemo_runspec.backends.provider import Handle, Parts, Say, changes, handle_id
+from nemo_runspec.backends.provider import Handle, Parts, changes, handle_id
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.plans.model import BundleFile

@@ -109,7 +109,7 @@ def not_made_by(store: JobStore, record: JobRecord) -> JobRecord | None:
 
 
 def _is_awaited(store: JobStore, maker: JobRecord, gone: set[str]) -> bool:
-    """Whether a job other than these reads what it makes, or a process other than this one waits for it."""
+    """True if a job other than these reads what it makes, or a process other than this one waits for it."""
     if {record.name for record in waits_for(store, [maker])} - gone:
         return True
     me = this_process()  # what cannot be seen from here may be there
@@ -131,7 +131,7 @@ def _may_give(record: JobRecord) -> bool:
 
 
 def _writes(store: JobStore, record: JobRecord, plan: Plan, folder: str) -> bool:
-    """Whether the job's version of an artifact lies in that folder, on the machine where the plan is to run."""
+    """True if the job's version of an artifact lies in that folder, on the machine where the plan is to run."""
     if record.executor != plan.executor:
         return False
     provider = get_backend(plan.executor).load_provider()
@@ -145,5 +145,5 @@ def _writes(store: JobStore, record: JobRecord, plan: Plan, folder: str) -> bool
 
 
 def _is_there(plan: Plan, path: str) -> bool:
-    """Whether a version is still there; where that cannot be asked, the job that has made it is believed."""
+    """True if a version is still there; where that cannot be asked, the job that has made it is believed."""
     return get_backend(plan.executor).present(plan, [path])[path] is not False

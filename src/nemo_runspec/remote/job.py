@@ -9,14 +9,15 @@ from nemo_runspec import paths
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import LimitsUploads
-from nemo_runspec.backends.provider import Parts, Prepared, Say, changes, handle_id
+from nemo_runspec.backends.provider import Parts, Prepared, changes, handle_id
+from nemo_runspec.console import Say
 from nemo_runspec.errors import Code, UserError, first_line
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.records import JobEnded, JobRecord, JobStore
 from nemo_runspec.records.facts import JobFacts
 from nemo_runspec.remote.input_jobs import relate
 from nemo_runspec.remote.recorded import recorded
-from nemo_runspec.remote.unconfirmed import is_in_doubt
+from nemo_runspec.remote.unconfirmed import is_unconfirmed
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.spinner import Spinner
 from nemo_runspec.submission.bundle import read_bundle, write_bundle
@@ -114,7 +115,7 @@ class RemoteJob:
 
     def _on_its_way(self) -> None:
         """Writes down that a request goes out now, or has gone out, of which it is not known what became."""
-        if is_in_doubt(self.record):
+        if is_unconfirmed(self.record):
             self.record = self.store.note(self.record, sent=time.time())
 
     def _keep(self, rendering: Rendering) -> None:

@@ -15,13 +15,11 @@ from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.record import is_over, now
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.deadlines import as_timed_out
+from nemo_runspec.remote.observed import ObservedJob, PolledJob
 from nemo_runspec.remote.results import collected
 
-Pair = tuple[JobRecord, JobStatus]
-Found = tuple[JobRecord, "JobStatus | None"]
 
-
-def read_again(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> dict[str, Found]:
+def read_again(store: JobStore, provider: Provider, pairs: Sequence[ObservedJob]) -> dict[str, PolledJob]:
     """Such jobs, and what their platform has just said of them, by name: with what there is to be read by now.
 
     Where what is left of them cannot be fetched now they stay as they are; the next look tries again.
@@ -31,7 +29,7 @@ def read_again(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> di
         rests = provider.collect([record.handle for record, _ in ended], [seen for _, seen in ended]) if ended else []
     except UserError:
         rests, ended = [], []
-    read: dict[str, Found] = {
+    read: dict[str, PolledJob] = {
         record.name: (_corrected(store, record, seen, rest), seen)
         for (record, seen), rest in zip(ended, rests, strict=True)
     }
@@ -39,7 +37,7 @@ def read_again(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> di
 
 
 def _is_end(seen: JobStatus) -> bool:
-    """Whether the platform still has the job, and says how it ended."""
+    """True if the platform still has the job, and says how it ended."""
     return not seen.gone and is_over(seen.state) and seen.state != "lost"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,8 +21,6 @@ from nemo_runspec.regular import open_regular, read_json
 
 LIMIT = 16 << 20
 """Bytes fetched at a time."""
-
-Write = Callable[[bytes], object]
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Mirror:
 
     @property
     def whole(self) -> bool:
-        """Whether all of it was here once its job was over. An earlier release has not written that down."""
+        """True if all of it was here once its job was over. An earlier release has not written that down."""
         return self._read().whole
 
     def fetch(self, *, last: bool = False, limit: int = LIMIT) -> tuple[int, bool]:

@@ -1,4 +1,4 @@
-"""Logs of jobs that are being stopped, fetched while they are there: a cloud takes them away with a job's pods."""
+"""Fetches logs before a job is deleted; clouds drop them with the pods."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _WRITES = ("running", "unknown")
 """States of a job that may have a log."""
 
 
-def keep_logs(store: JobStore, records: Sequence[JobRecord], provider_of: ProviderOf, *, seconds: float = 15.0) -> None:
-    """Fetches what there is now, of jobs whose log goes with them. Whatever cannot be fetched, in time, is left.
+def rescue_logs(
+    store: JobStore, records: Sequence[JobRecord], provider_of: ProviderOf, *, seconds: float = 15.0
+) -> None:
+    """Fetches the logs of jobs whose platform would drop them. A log that cannot be fetched in time is left.
 
     Args:
         seconds: that all of it may take; nothing that hangs keeps a job from being stopped. Nor does Ctrl-C, which
@@ -44,25 +46,25 @@ def keep_logs(store: JobStore, records: Sequence[JobRecord], provider_of: Provid
             thread.join(max(0.0, end - time.monotonic()))
 
 
-def keep_logs_for(
+def rescue_logs_for(
     store: JobStore,
     records: Sequence[JobRecord],
     provider_of: ProviderOf,
     seconds: float,
     sleep: Callable[[float], None],
 ) -> None:
-    """Sleeps, and meanwhile fetches again and again what such jobs write."""
+    """Sleeps, and meanwhile fetches new lines of such jobs again and again."""
     if not any(_goes_with_it(record, provider_of) for record in records):
         sleep(seconds)
         return
     times = max(1, math.ceil(seconds / _BETWEEN))
     for _ in range(times):
         sleep(seconds / times)
-        keep_logs(store, records, provider_of, seconds=2.0)
+        rescue_logs(store, records, provider_of, seconds=2.0)
 
 
 def _goes_with_it(record: JobRecord, provider_of: ProviderOf) -> bool:
-    """Whether a job writes a log that its platform may not keep: on a cloud. Others' logs are files that stay."""
+    """True if a job writes a log that its platform may not keep: on a cloud. Others' logs are files that stay."""
     if record.over or not record.submitted or record.state not in _WRITES:
         return False
     return isinstance(provider_of(record), KeepsJobs)

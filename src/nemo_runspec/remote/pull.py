@@ -1,4 +1,4 @@
-"""What a job has made, brought to this machine: which paths are meant, and on which machine they lie."""
+"""Brings what a job has made to this machine: which paths are meant, and on which machine they lie."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class Wanted:
     """Something to be brought here.
 
     Args:
-        name: of the folder here. `path`: where it lies, on the job's machine. `only`: patterns of the files that count.
+        name: of the folder here.
+        path: where it lies, on the job's machine.
+        only: patterns of the files that count.
     """
 
     name: str

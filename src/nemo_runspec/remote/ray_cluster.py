@@ -1,4 +1,4 @@
-"""How a job's Ray cluster is: the report in the job's directory, read where a machine sees that; what is known else."""
+"""The state of a job's Ray cluster: the report in its directory, where a machine sees that; what is known else."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class SeenCluster:
     """A cluster, and how old that is.
 
     Args:
-        cluster: None where nothing has been written yet. `age`: seconds.
+        cluster: None where nothing has been written yet.
+        age: seconds.
         trouble: why it could not be asked for now, so that this is what was known before; '' where it could.
     """
 

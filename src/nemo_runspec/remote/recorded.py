@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nemo_runspec.backends.provider import Handle, Provider
-from nemo_runspec.diagnosis.known import KEY
+from nemo_runspec.diagnosis.known_errors import KEY
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.lifecycle import Relations
 from nemo_runspec.records.process import this_process
@@ -26,7 +26,8 @@ def recorded(
     `input_jobs.relate` tells those of it, before: once for all jobs that are submitted together.
 
     Args:
-        handle: how it will be found. `files`: further files of the job, by name.
+        handle: how it will be found.
+        files: further files of the job, by name.
         job_dir: its directory where it runs, None for its plan's.
 
     Raises:

@@ -23,18 +23,16 @@ from nemo_runspec.records.settle import settled
 from nemo_runspec.records.status import JobStatus, never_submitted
 from nemo_runspec.remote.deadlines import enforce, timed
 from nemo_runspec.remote.late_results import read_again
+from nemo_runspec.remote.observed import ObservedJob, PolledJob
 from nemo_runspec.remote.resubmit import resume, submit_again
 from nemo_runspec.remote.results import collected
-from nemo_runspec.remote.unconfirmed import look
+from nemo_runspec.remote.unconfirmed import confirmed_status
 
 _LOST_FOR_GOOD = 600.0
 """Seconds after which what a lost job has left is fetched, and its secrets are removed."""
 
 Trouble = Callable[[str, Sequence[JobRecord]], object]
 """Takes what keeps jobs from being asked about, and which jobs those are."""
-
-Found = tuple[JobRecord, JobStatus | None]
-Pair = tuple[JobRecord, JobStatus]
 
 
 def is_remote(record: JobRecord) -> bool:
@@ -48,7 +46,7 @@ def refresh(
     *,
     places: bool = False,
     trouble: Trouble | None = None,
-) -> list[Found]:
+) -> list[PolledJob]:
     """The records as they are now, in their order, each with what its platform said; None where it was not asked.
 
     A job that is lost is asked about like any other: it may be there. So is one that has ended and is `unread`.
@@ -60,7 +58,7 @@ def refresh(
     Raises:
         UserError: a machine does not answer, where there is no `trouble`.
     """
-    answers: dict[str, Found] = {}
+    answers: dict[str, PolledJob] = {}
     for executor, some in _by_executor(records).items():
         provider = get_backend(executor).load_provider()
         for group in _by_host(provider, some).values():
@@ -144,10 +142,10 @@ def _still_known(record: JobRecord, seen: JobStatus) -> JobFacts:
     return JobFacts(nodes=known.nodes if same else "")
 
 
-def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places: bool) -> dict[str, Found]:
+def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places: bool) -> dict[str, PolledJob]:
     ended = [record for record in group if record.ended]
     known = [resume(store, provider, _as_stored(store, record)) for record in group if not record.ended]
-    result: dict[str, Found] = {record.name: (record, None) for record, settled in known if not settled}
+    result: dict[str, PolledJob] = {record.name: (record, None) for record, settled in known if not settled}
     asked = [*(record for record, settled in known if settled), *ended]
     pairs = _seen(provider, asked, places)
     open_ones, others = _current(store, [pair for pair in pairs if not pair[0].ended])
@@ -155,7 +153,7 @@ def _ask(store: JobStore, provider: Provider, group: Sequence[JobRecord], places
     return result | read_again(store, provider, [pair for pair in pairs if pair[0].ended])
 
 
-def _followed(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> dict[str, Found]:
+def _followed(store: JobStore, provider: Provider, pairs: Sequence[ObservedJob]) -> dict[str, PolledJob]:
     """Jobs that go on, as far as is known: what is seen of them now is acted on, and written down."""
     for record, _ in pairs:
         note_asked(store.folder(record.name))
@@ -168,7 +166,7 @@ def _followed(store: JobStore, provider: Provider, pairs: Sequence[Pair]) -> dic
     return result | _over(store, provider, [pair for pair in ended if not pair[1].gone])
 
 
-def _keep_progress(store: JobStore, pairs: Sequence[Pair]) -> None:
+def _keep_progress(store: JobStore, pairs: Sequence[ObservedJob]) -> None:
     """Writes down how far running jobs are, of those whose metrics were asked for."""
     for record, seen in pairs:
         if seen.metrics is not None and seen.state == "running":
@@ -183,8 +181,8 @@ def _in_time(record: JobRecord, seen: JobStatus, now: float) -> JobStatus:
     return timed(record, _as_begun(record, judged(record, seen, now)), now)
 
 
-def _seen(provider: Provider, records: Sequence[JobRecord], places: bool) -> Sequence[Pair]:
-    found = look(provider, records, places=places) if records else []
+def _seen(provider: Provider, records: Sequence[JobRecord], places: bool) -> Sequence[ObservedJob]:
+    found = confirmed_status(provider, records, places=places) if records else []
     return [(record, _counted(record, seen)) for record, seen in zip(records, found, strict=True)]
 
 
@@ -196,11 +194,11 @@ def _counted(record: JobRecord, seen: JobStatus) -> JobStatus:
     return replace(seen, facts=replace(seen.facts, attempt=record.attempt.number, attempts=most))
 
 
-def _current(store: JobStore, pairs: Sequence[Pair]) -> tuple[list[Pair], dict[str, Found]]:
+def _current(store: JobStore, pairs: Sequence[ObservedJob]) -> tuple[list[ObservedJob], dict[str, PolledJob]]:
     """What was seen, with the records as others have written them meanwhile; and the jobs that became other ones on
     their platform, or are about to: what it said is of the old ones."""
-    same: list[Pair] = []
-    others: dict[str, Found] = {}
+    same: list[ObservedJob] = []
+    others: dict[str, PolledJob] = {}
     for record, seen in pairs:
         now = _as_stored(store, record)
         if (now.attempt and now.attempt.pending) or (record.id and now.id != record.id):
@@ -222,10 +220,10 @@ def _as_begun(record: JobRecord, seen: JobStatus) -> JobStatus:
     return replace(seen, state="running", facts=replace(facts, phase=None, failing=False, waiting=""))
 
 
-def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, JobStatus]]) -> dict[str, Found]:
+def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, JobStatus]]) -> dict[str, PolledJob]:
     """Jobs that have ended: submitted again where they may be, else written down."""
     anew = {record.name: submit_again(store, provider, record, seen) for record, seen in pairs}
-    result: dict[str, Found] = {name: found for name, found in anew.items() if found is not None}
+    result: dict[str, PolledJob] = {name: found for name, found in anew.items() if found is not None}
     over = [(record, seen) for record, seen in pairs if record.name not in result]
     if over:
         records, answers = [pair[0] for pair in over], [pair[1] for pair in over]
@@ -235,7 +233,7 @@ def _over(store: JobStore, provider: Provider, pairs: Sequence[tuple[JobRecord, 
 
 
 def _may_change(record: JobRecord) -> bool:
-    """Whether another process may have given the job another handle: it is stopped, or submitted again, by whoever
+    """True if another process may have given the job another handle: it is stopped, or submitted again, by whoever
     asks first."""
     return record.attempt is not None or record.deadlines is not None
 
@@ -251,7 +249,7 @@ def _as_stored(store: JobStore, record: JobRecord) -> JobRecord:
 
 
 def _goes_on(record: JobRecord, seen: JobStatus) -> bool:
-    """Whether no end is to be written down. A lost job may be found again, and keeps its secrets for a while."""
+    """True if no end is to be written down. A lost job may be found again, and keeps its secrets for a while."""
     return not _is_concluded(record, seen)
 
 

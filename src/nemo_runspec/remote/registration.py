@@ -1,4 +1,4 @@
-"""What an ended job has made, registered afterwards, where its data are: by the program that went with the job."""
+"""Registers what an ended job has made, where its data are: by the program that went with the job."""
 
 from __future__ import annotations
 

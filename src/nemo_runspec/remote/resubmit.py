@@ -27,14 +27,14 @@ from nemo_runspec.records.lock import locked
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.remote.deadlines import timed_out
 from nemo_runspec.remote.log_mirror import fetch_all
-from nemo_runspec.remote.unconfirmed import id_in, look
+from nemo_runspec.remote.unconfirmed import confirmed_status, id_in
 
 if TYPE_CHECKING:
-    from nemo_runspec.remote.refresh import Found
+    from nemo_runspec.remote.observed import PolledJob
 
 
-def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: JobStatus) -> Found | None:
-    """The job as it is once it was submitted again, None where it is over.
+def submit_again(store: JobStore, provider: Provider, record: JobRecord, seen: JobStatus) -> PolledJob | None:
+    """Resubmits a job that its platform lost. Returns its new state, or None if it has no attempts left.
 
     Several processes may ask at once: one of them does it, and the others find it done.
 
@@ -77,7 +77,7 @@ def resume(store: JobStore, provider: Provider, record: JobRecord) -> tuple[JobR
         return store.by_name(record.name), False
 
 
-def _resumed(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | None:
+def _resumed(store: JobStore, provider: Resubmits, record: JobRecord) -> PolledJob | None:
     pending = _pending(record)
     if pending and not record.stopped_by:
         record = _note_pending(store, record, replace(pending, sent=time.time(), resumed=True))
@@ -94,7 +94,7 @@ def _alone(store: JobStore, record: JobRecord) -> Iterator[None]:
 
 
 def _is_left(record: JobRecord, seen: JobStatus) -> bool:
-    """Whether a job has failed, by itself, and may run once more."""
+    """True if a job has failed, by itself, and may run once more."""
     if record.attempt is None or seen.state != "failed" or seen.gone:
         return False
     return not record.stopped_by and not record.attempt.is_last
@@ -102,7 +102,7 @@ def _is_left(record: JobRecord, seen: JobStatus) -> bool:
 
 def _submit(
     store: JobStore, provider: Resubmits, record: JobRecord, seen: JobStatus, diagnosis: Diagnosis
-) -> Found | None:
+) -> PolledJob | None:
     """Writes down that there will be one more attempt, and with what, before it is sent. Not where it was stopped
     while its log was fetched."""
     _keep_log(provider, record, store.folder(record.name))
@@ -117,7 +117,7 @@ def _submit(
     return _send(store, provider, now)
 
 
-def _send(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | None:
+def _send(store: JobStore, provider: Resubmits, record: JobRecord) -> PolledJob | None:
     """Submits the attempt that is written down, or finds it, if it was sent before."""
     pending = _pending(record)
     if pending is None:
@@ -133,7 +133,7 @@ def _send(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | No
     return _begun(store, provider, record, found)
 
 
-def _taken_back(store: JobStore, provider: Resubmits, record: JobRecord) -> Found | None:
+def _taken_back(store: JobStore, provider: Resubmits, record: JobRecord) -> PolledJob | None:
     """The attempt that is written down, if it was sent; it is ended then, as somebody wanted the job to stop.
 
     One that is not there may be hidden by a stray answer: it is `unknown` until that is believed.
@@ -142,7 +142,7 @@ def _taken_back(store: JobStore, provider: Resubmits, record: JobRecord) -> Foun
     if attempt is None or pending is None:
         return None
     handle = _next(provider, record)
-    [seen] = look(provider, [replace(record, handle=handle, sent=pending.sent)])
+    [seen] = confirmed_status(provider, [replace(record, handle=handle, sent=pending.sent)])
     if not seen.gone:
         return _begun(store, provider, record, {**handle, "id": id_in(seen)})
     absence = counted(pending.absence, time.time(), stop=True)
@@ -157,7 +157,7 @@ def _taken_back(store: JobStore, provider: Resubmits, record: JobRecord) -> Foun
         return error.record, None
 
 
-def _begun(store: JobStore, provider: Resubmits, record: JobRecord, found: Handle) -> Found:
+def _begun(store: JobStore, provider: Resubmits, record: JobRecord, found: Handle) -> PolledJob:
     """Writes down the attempt that is there now. It is ended where the job was stopped, or has ended, meanwhile."""
     before, pending = record.attempt, _pending(record)
     assert before is not None and pending is not None, "it is begun because that is on record"

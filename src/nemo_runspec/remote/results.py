@@ -1,4 +1,4 @@
-"""What is written into a job's record once it has ended: how, and what is left of it. One place for the first look and
+"""Writes into a job's record how it ended, and what is left of it. One place for the first look and
 for those that read later what could not be read then."""
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def collected(store: JobStore, record: JobRecord, seen: JobStatus, rest: Results
     """The fields of the record that its end gives, beside what it has of them; its curves are kept in its folder.
 
     Args:
-        seen: how it ended. `rest`: what is left of it, as far as it could be fetched.
+        seen: how it ended.
+        rest: what is left of it, as far as it could be fetched.
     """
     rest = told_by(record, rest) if seen.state == "failed" else rest
     with suppress(OSError):  # a curve is no reason not to say how the job ended

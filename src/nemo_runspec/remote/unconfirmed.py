@@ -1,6 +1,7 @@
-"""Submissions that were cut off: a request that was sent may still arrive, so that a job which is not there yet may be.
+"""Submissions without a response. The request may still be processed, so the job is polled for ten seconds before it
+counts as not there.
 
-While that is so the record of a job of a cloud says when its request was sent.
+Until then the record of a cloud's job says when its request was sent.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from nemo_runspec.records.status import JobStatus
 from nemo_runspec.transport.base import Unreachable
 
 PAUSES: Sequence[float] = (1.0, 2.0, 3.0, 4.0)
-"""Seconds before each further look for a job that may still come to be."""
+"""Seconds before each further poll for a job that may still appear."""
 
 _FRESH = 60.0
 """Seconds after which a request that was sent has been served, or never will be."""
 
 
-def is_in_doubt(record: JobRecord) -> bool:
-    """Whether it is not known what became of a request that makes the job, should its answer be lost."""
+def is_unconfirmed(record: JobRecord) -> bool:
+    """True if the outcome of a request that makes the job would be unknown, should its response be lost."""
     return record.attempt is not None
 
 
-def may_come(record: JobRecord) -> bool:
-    """Whether a job that is not there may still come to be."""
+def may_appear(record: JobRecord) -> bool:
+    """True if a job that is not there may still appear: its request is not older than a minute."""
     return not record.submitted and record.sent is not None and time.time() - record.sent < _FRESH
 
 
@@ -41,14 +42,14 @@ def id_in(seen: JobStatus) -> str:
     return seen.facts.id
 
 
-def look(
+def confirmed_status(
     provider: Provider,
     records: Sequence[JobRecord],
     *,
     places: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[JobStatus]:
-    """As `Provider.status`; a job that is not there, and may still come to be, is looked for again for ten seconds.
+    """Polls like `Provider.status`, and for ten seconds again for jobs that are not there and may still appear.
 
     Raises:
         UserError: as `Provider.status`.
@@ -56,7 +57,7 @@ def look(
     refs = [ref_of(record) for record in records]
     answers = list(provider.status(refs, places=places))
     for pause in PAUSES:
-        left = [n for n, seen in enumerate(answers) if seen.gone and may_come(records[n])]
+        left = [n for n, seen in enumerate(answers) if seen.gone and may_appear(records[n])]
         if not left:
             break
         sleep(pause)

@@ -1,4 +1,4 @@
-"""What asks W&B about artifacts, and changes them: a program for a Python that has W&B's package, and not nemotron.
+"""Reads and changes artifacts at W&B: a program for a Python that has W&B's package, and not nemotron.
 
 It is asked with JSON on its standard input, and answers with JSON as its last line: `{"done": …}`, or `{"failed": WHY,
 "kind": …}` with `login` (the server does not know the key), `missing` (there is no such thing) or `unknown`.

@@ -1,4 +1,4 @@
-"""What an ended job has made and its store has, registered with W&B afterwards, from here, by the job's own run."""
+"""Registers what an ended job has made, and its store has, with W&B: from here, by the job's own run."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ class WandbStorage(WritableStorage):
     """The artifacts of a project at W&B. As `WritableStorage`.
 
     Args:
-        section: `[wandb]`. `beneath`: the store that has the data, None where it cannot be read from here.
+        section: `[wandb]`.
+        beneath: the store that has the data, None where it cannot be read from here.
 
     Raises:
         UserError: no project is named, or there is no key for W&B here.
@@ -166,7 +167,8 @@ def known_at(
     """Where the versions of a store are looked up: at W&B, where that is asked of it.
 
     Args:
-        artifacts, wandb: the sections. `beneath`: opens the store.
+        artifacts, wandb: the sections.
+        beneath: opens the store.
 
     Raises:
         UserError: as `WandbStorage`; or the store alone knows, and cannot be read from here.

@@ -1,1 +1,1 @@
-"""How a plan becomes a job: leftovers refused, missing inputs made first, submitted attached or detached, run again."""
+"""Turns a plan into a job: leftovers refused, missing inputs made first, submitted attached or detached, run again."""

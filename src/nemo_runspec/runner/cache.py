@@ -1,4 +1,4 @@
-"""What nemotron keeps below its own folder and can mostly have again: seen with its size, age and users; taken away.
+"""The cache below nemotron's own folder, which can mostly be made again: listed with size, age and users; deleted.
 
 Environments of local jobs, packages of code, clones of repositories, and logs that were mirrored from other machines.
 Nothing that a living job needs is taken away, nor what somebody has asked for in the last minutes: a job that is being
@@ -39,8 +39,11 @@ class CacheEntry:
     """One thing that is kept.
 
     Args:
-        kind: `environments`, `packages`, `clones` or `logs`. `name`: for a person. `path`: the folder or the file.
-        size: bytes. `used`: when it was last asked for, seconds since 1970.
+        kind: `environments`, `packages`, `clones` or `logs`.
+        name: for a person.
+        path: the folder or the file.
+        size: bytes.
+        used: when it was last asked for, seconds since 1970.
         needed_by: names of jobs that are not over and need it; of a package also of those that hold it.
     """
 
@@ -64,7 +67,8 @@ def not_needed(found: Sequence[CacheEntry], older_than: float) -> list[CacheEntr
     """What no job needs, and nobody has asked for lately.
 
     Args:
-        found: what `entries` gave. `older_than`: seconds since its last use, at least.
+        found: what `entries` gave.
+        older_than: seconds since its last use, at least.
     """
     return [entry for entry in found if not entry.needed_by and time.time() - entry.used >= max(older_than, JUST_USED)]
 
@@ -75,7 +79,7 @@ def prune(found: Sequence[CacheEntry], older_than: float) -> list[CacheEntry]:
 
 
 def _removed(entry: CacheEntry, older_than: float) -> bool:
-    """Whether it is gone now. Looked at once more under its lock: somebody may have asked for it meanwhile."""
+    """True if it is gone now. Looked at once more under its lock: somebody may have asked for it meanwhile."""
     with suppress(OSError, Busy):
         return _REMOVALS[entry.kind](entry, lambda used: time.time() - used >= max(older_than, JUST_USED))
     return False
@@ -156,7 +160,7 @@ def _users(
 
 def _remove_environment(entry: CacheEntry, is_old: Callable[[float], bool]) -> bool:
     with locked_file(envs.lock_file(entry.path), wait=False):
-        return is_old(_env_used(entry.path)) and _take_away(entry.path)
+        return is_old(_env_used(entry.path)) and _delete_folder(entry.path)
 
 
 def _remove_package(entry: CacheEntry, is_old: Callable[[float], bool]) -> bool:
@@ -173,7 +177,7 @@ def _remove_clone(entry: CacheEntry, is_old: Callable[[float], bool]) -> bool:
         again = next((each for each in entries(["clones"]) if each.path == entry.path), entry)
         if again.needed_by or not is_old(max(map(_changed, (entry.path / _CLONE, entry.path / "jobs")))):
             return False
-        gone = [_take_away(entry.path / name) for name in (_CLONE, "jobs") if (entry.path / name).exists()]
+        gone = [_delete_folder(entry.path / name) for name in (_CLONE, "jobs") if (entry.path / name).exists()]
         return all(gone)
 
 
@@ -192,7 +196,7 @@ _REMOVALS: Mapping[str, Callable[[CacheEntry, Callable[[float], bool]], bool]] =
 }
 
 
-def _take_away(folder: Path) -> bool:
+def _delete_folder(folder: Path) -> bool:
     """Out of sight in one step, so that nobody finds a half of it; then for good."""
     aside = folder.with_name(f".gone-{folder.name}.{os.getpid()}")
     folder.rename(aside)

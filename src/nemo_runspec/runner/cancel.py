@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.lost import refresh_lost
 from nemo_runspec.remote.cancel import cancel as cancel_elsewhere
 from nemo_runspec.remote.input_jobs import only_for, waits_for
 from nemo_runspec.supervise.control import cancel as cancel_here
-
-Say = Callable[[str], None]
 
 _AT_ONCE = 16
 """Jobs that are ended at the same time."""

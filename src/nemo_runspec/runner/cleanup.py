@@ -1,4 +1,4 @@
-"""What is left of jobs that are over, taken away before they are forgotten."""
+"""Deletes what is left of ended jobs before they are forgotten."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ class ProvidedInputs:
     """What was settled about a plan's inputs before it is run.
 
     Args:
-        versions: input → the job whose version of its artifact is read. `needs`: those of these jobs that are not over.
+        versions: input → the job whose version of its artifact is read.
+        needs: those of these jobs that are not over.
         pinned: as `PlanRequest.pinned`.
         changed: whether the plan has to be made again.
     """

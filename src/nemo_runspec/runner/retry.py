@@ -24,7 +24,7 @@ from nemo_runspec.runner.inputs import require_inputs, with_inputs_checked
 from nemo_runspec.runner.run import run_plan, submit_plan
 from nemo_runspec.script.node_identity import node_identity_of
 from nemo_runspec.submission.layout import ARCHIVE
-from nemo_runspec.submission.mount_commits import pinned
+from nemo_runspec.submission.mount_commits import at_recorded_commits
 from nemo_runspec.submission.request import RetriedJob
 from nemo_runspec.supervise.spawn import start_in_new_process
 
@@ -72,7 +72,7 @@ def retry_plan(store: JobStore, record: JobRecord) -> tuple[Planned, RetriedJob]
     plan = dataclasses.replace(
         stored,
         bundle=_stored_bundle(saved, folder),
-        auto_mounts=pinned(stored.auto_mounts, folder),
+        auto_mounts=at_recorded_commits(stored.auto_mounts, folder),
         consumes=with_paths_checked(stored.consumes),
         target=get_backend(stored.executor).target_after(stored.target, stored.run["env"], ()),
     )

@@ -14,7 +14,8 @@ class ShellRequest:
     """What is to be run in a running job.
 
     Args:
-        root: the job's directory, as whatever runs there names it. `rank`: the number of the node.
+        root: the job's directory, as whatever runs there names it.
+        rank: the number of the node.
         node: as the platform lists it, None for the first.
         command: its words; a shell where there are none.
         terminal: whether it is given one.

@@ -1,4 +1,4 @@
-"""How the ranks of a node are started: one process, torchrun, or Ray, which a keeper starts (`jobside/ray.py`).
+"""The launchers of a node's ranks: one process, torchrun, or Ray, which a keeper starts (`jobside/ray.py`).
 
 torchrun's rendezvous is `static` for several nodes, not c10d: c10d numbers the nodes by host name, so that `NODE_RANK`
 would not say which ranks a node has, and it guesses from its host name whether a node is the master (torch 2.13).

@@ -1,4 +1,4 @@
-"""Where the parts of a job lie inside its job directory: the same names on every backend."""
+"""The layout of a job's directory: the same names on every backend."""
 
 from __future__ import annotations
 

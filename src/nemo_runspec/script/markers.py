@@ -52,17 +52,22 @@ class NodeMarker:
     """How a job ended on one node: by the job script's marker, or by its pod's last line (`pod_marker`).
 
     Args:
-        node: its number, from 0. `host`: the machine's name, or the pod's where a platform does not tell it.
+        node: its number, from 0.
+        host: the machine's name, or the pod's where a platform does not tell it.
         phase: `start`, `setup` or `command`: how far it came.
-        exit_code: its exit status. `signal`: the number of the signal that ended the command, None where none did or
+        exit_code: its exit status.
+        signal: the number of the signal that ended the command, None where none did or
             it is not known: a status of 128 + N alone does not say so.
         rank: the rank that failed first, None where none did or it is not known.
         oom: True where the kernel killed a process of this control group for want of memory meanwhile.
         received: the signal the script itself was sent, such as `TERM`; empty for none.
         attempt: how often the job had been started before, from 0; None in markers of older scripts.
-        reason: in words, where the script knows more than an exit code. `reason_code`: the same as a code (`REASONS`),
-            '' for none. `blames`: the node whose failure ended this one, None where it ended by itself, or says so in
-            words alone. `detail`: `bare_reason`, '' where the reason is none but this.
+        reason: in words, where the script knows more than an exit code.
+        reason_code: the same as a code (`REASONS`),
+            '' for none.
+        blames: the node whose failure ended this one, None where it ended by itself, or says so in
+            words alone.
+        detail: `bare_reason`, '' where the reason is none but this.
         started, ended: seconds since 1970.
         lines, size: how many lines and bytes its ranks have given to the log, which may have had no room for them.
     """
@@ -182,7 +187,7 @@ def read_markers(status: Path) -> tuple[NodeMarker, ...]:
     return tuple(sorted((m for m in markers if m is not None), key=lambda m: (m.node, m.ended)))
 
 
-def decisive(ends: Iterable[NodeMarker]) -> NodeMarker | None:
+def deciding_marker(ends: Iterable[NodeMarker]) -> NodeMarker | None:
     """The node's end that says how a job ended, on every backend; None for no end.
 
     Of the last attempt: a node that failed by itself, before one that ended because another had failed, before one that
@@ -195,7 +200,7 @@ def decisive(ends: Iterable[NodeMarker]) -> NodeMarker | None:
 
 def first_failure(ends: Iterable[NodeMarker]) -> NodeMarker | None:
     """The node's end that a failed job failed by; None where none has failed."""
-    first = decisive(ends)
+    first = deciding_marker(ends)
     return first if first is not None and first.exit_code else None
 
 

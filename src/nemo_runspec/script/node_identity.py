@@ -1,4 +1,4 @@
-"""How a node finds out which of a job's nodes it is: shell expressions, as data. Each backend brings its own."""
+"""Shell expressions, as data, by which a node finds out which of a job's nodes it is. Each backend brings its own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ class NodeIdentity:
     """Shell expressions that one invocation of the job script evaluates.
 
     Args:
-        node: this node's rank. `nodes`: how many there are; None for what the plan says.
-        task: this invocation among all of the job's; `tasks`: how many (None: one per node); `local`: among its node's.
+        node: this node's rank.
+        nodes: how many there are; None for what the plan says.
+        task: this invocation among all of the job's.
+        tasks: how many (None: one per node).
+        local: among its node's.
         attempt: differs when a scheduler starts the same job again, so that markers of before are not believed.
         restarts: how often it was started before.
         master, port: the first node's address and port where the platform knows them; None: the nodes tell each other.

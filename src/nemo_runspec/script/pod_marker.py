@@ -1,4 +1,4 @@
-"""What a pod says with its last lines (`jobside/pod/ending.py`): how its node ended, what was made, its last metrics.
+"""The last lines of a pod (`jobside/pod/ending.py`): how its node ended, what was made, its last metrics.
 
 The lines stand alone and begin with their word. What a rank writes that begins so has `[rankN] ` before it
 (`jobside/output.py`), so no job can say them.

@@ -87,7 +87,8 @@ class PythonProgram:
 
     Args:
         main: the module whose `main` it calls.
-        places: rooms and modules of this package, as paths below it. `modules`: further ones, by their full names.
+        places: rooms and modules of this package, as paths below it.
+        modules: further ones, by their full names.
         supervises: it begins with signals blocked, and ends with the exit code of `main`, which has its arguments.
     """
 

@@ -30,7 +30,8 @@ def check_environment(variables: Iterable[EnvVar], secrets: Iterable[str] = ()) 
     """Refuses what a job would not get as it is written.
 
     Args:
-        variables: the job's variables. `secrets`: names of the variables that hold its secrets.
+        variables: the job's variables.
+        secrets: names of the variables that hold its secrets.
 
     Raises:
         UserError: a name that is none, or one that nemotron or bash sets itself, or seconds that are none; all of them

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from nemo_runspec.artifacts.about import about_text
 from nemo_runspec.artifacts.store import BUCKETS
 from nemo_runspec.artifacts.versions import ABOUT
 from nemo_runspec.backends.base import Program, Rendering
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.json_text import json_text
 from nemo_runspec.packaging.pack import pack, unpack
@@ -92,7 +93,7 @@ def give_room(layout: JobLayout) -> bool:
     return True
 
 
-def packed(plan: Plan, retried: RetriedJob | None, say: Callable[[str], None]) -> Path | None:
+def packed(plan: Plan, retried: RetriedJob | None, say: Say) -> Path | None:
     """The archive of the plan's code package, None where it has none. A retry takes the one of the job before.
 
     Raises:

@@ -29,7 +29,7 @@ def read_mounts(folder: Path) -> tuple[AutoMount, ...]:
         return ()
 
 
-def pinned(mounts: Sequence[AutoMount], folder: Path) -> tuple[AutoMount, ...]:
-    """The plan's mounts at the commits that the job in `folder` had; as they are where it had got none yet."""
+def at_recorded_commits(mounts: Sequence[AutoMount], folder: Path) -> tuple[AutoMount, ...]:
+    """Mounts at the commits that the job in `folder` had; unchanged where it had none yet."""
     commits = {(mount.url, mount.ref): mount.commit for mount in read_mounts(folder)}
     return tuple(dataclasses.replace(m, commit=commits.get((m.url, m.ref), m.commit)) for m in mounts)

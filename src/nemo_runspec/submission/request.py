@@ -1,4 +1,4 @@
-"""What is handed to the supervisor: a plan, and what is no part of it."""
+"""The request that is handed to a supervisor or a provider: a plan, and what is no part of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Submission:
         plan_text: the plan's JSON, to be kept.
         secrets: by variable; only the job's own processes get them.
         argv: the command line, to be kept redacted.
-        group: the sweep it belongs to. `retried`: set for a retry.
+        group: the sweep it belongs to.
+        retried: set for a retry.
         needs: names of jobs whose outputs it waits for on its platform.
     """
 

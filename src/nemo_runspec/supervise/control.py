@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.polling import Backoff, TimeLimit
 from nemo_runspec.processes import user_name
@@ -19,11 +19,12 @@ from nemo_runspec.records.settle import settled
 _TICK = 0.1
 
 
-def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[str], None], by: str = "") -> JobRecord:
+def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Say, by: str = "") -> JobRecord:
     """Ends a job: TERM to all of it, `grace` seconds, KILL. A job that has ended is left as it is.
 
     Args:
-        say: takes lines of nemotron's own. `by`: who wants it ended.
+        say: takes lines of nemotron's own.
+        by: who wants it ended.
 
     Returns: the record as it is then.
 
@@ -56,7 +57,7 @@ def cancel(store: JobStore, record: JobRecord, *, grace: float, say: Callable[[s
 
 
 def _has_its_own(record: JobRecord) -> bool:
-    """Whether its supervisor has no other jobs, as that of a sweep has."""
+    """True if its supervisor has no other jobs, as that of a sweep has."""
     return record.group is None
 
 

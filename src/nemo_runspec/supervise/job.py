@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from nemo_runspec.backends import get_backend
-from nemo_runspec.backends.worker import InputWorker, OutOfReach, Say, Work
+from nemo_runspec.backends.worker import InputWorker, OutOfReach, Work
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.interrupts import Interrupted, Interrupts
 from nemo_runspec.packaging.mounts import provide_mounts
@@ -24,7 +25,7 @@ from nemo_runspec.records.process import this_process
 from nemo_runspec.records.record import Transition, now
 from nemo_runspec.redact import Redactor
 from nemo_runspec.script.image_made import image_in
-from nemo_runspec.script.markers import decisive, read_markers, with_loss
+from nemo_runspec.script.markers import deciding_marker, read_markers, with_loss
 from nemo_runspec.script.wandb_run import run_in
 from nemo_runspec.secrets import of_environment
 from nemo_runspec.source import display_path
@@ -57,7 +58,8 @@ class SupervisedJob:
     """One run of one plan. `record_job`, then `run_to_its_end`.
 
     Args:
-        say: takes lines of nemotron's own. `grace`: seconds a job has to end when it is asked to, before it is killed.
+        say: takes lines of nemotron's own.
+        grace: seconds a job has to end when it is asked to, before it is killed.
         attached: whether this process's standard output shows the job's, and its standard input is for the job.
 
     Raises:
@@ -197,7 +199,7 @@ class SupervisedJob:
         left = work.end_leftovers(stop.time_left())
         if left and not stop.asked:
             output.say(f"{left} processes that the job left behind were ended")
-        marker = decisive(read_markers(Path(self.layout.status)))
+        marker = deciding_marker(read_markers(Path(self.layout.status)))
         # A wish that came when the job had ended by itself changes nothing about how it ended.
         asked = why_stopped(interrupts, self.folder) if stop.asked else None
         return outcome_of(status, marker, asked, work.cause(status))

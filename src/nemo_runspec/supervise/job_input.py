@@ -1,4 +1,4 @@
-"""What an attached job reads: this process's own standard input.
+"""The input of an attached job: this process's own standard input.
 
 A file or a pipe is handed on as it is. What is typed at a terminal goes through a pipe: a job has a session of its own,
 in which nothing would keep it from reading what is typed for the shell, once this process is in the background.
@@ -91,7 +91,7 @@ class Typed(JobInput):
             self.end = None
 
     def _is_ours(self) -> bool:
-        """Whether what is typed now is for this process: not for the shell, nor for a pager that it writes to."""
+        """True if what is typed now is for this process: not for the shell, nor for a pager that it writes to."""
         try:
             if os.tcgetpgrp(self._terminal) != os.getpgrp():
                 return False
@@ -100,7 +100,7 @@ class Typed(JobInput):
             return False
 
     def _is_read(self) -> bool:
-        """Whether the job has read all that it was given."""
+        """True if the job has read all that it was given."""
         assert self.end is not None
         return not int.from_bytes(fcntl.ioctl(self.end, termios.FIONREAD, bytes(4)), sys.byteorder)
 

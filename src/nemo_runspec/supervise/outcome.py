@@ -1,4 +1,4 @@
-"""How a job ended, from what was seen of it: its status, its exit marker, and who asked it to stop."""
+"""The outcome of a job: from its status, its exit marker, and who asked it to stop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def outcome_of(status: int, marker: NodeMarker | None, asked: StopRequest | None
 
     Args:
         status: the job script's own exit status, negative after a signal.
-        marker: what the script left. `known`: a cause the backend knows better, such as a container that was removed.
+        marker: what the script left.
+        known: a cause the backend knows better, such as a container that was removed.
     """
     if asked is not None:
         return Outcome("cancelled", asked.exit_code, cause=f"cancelled by {asked.words}")

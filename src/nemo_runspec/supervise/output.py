@@ -1,4 +1,4 @@
-"""Where a job's output goes: line by line to its log file and to this terminal, both without secrets."""
+"""Writes a job's output line by line to its log file and to this terminal, both without secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nemo_runspec import paths
-from nemo_runspec.console import is_quiet
+from nemo_runspec.console import Say, is_quiet
 from nemo_runspec.lines import text_lines
 from nemo_runspec.records.drawn import DrawnLines, StateFile, is_prompt, text_of
 from nemo_runspec.records.log_view import make_view, plain_text
@@ -21,7 +21,8 @@ class JobOutput:
     """Takes the job's output in pieces of any size.
 
     Args:
-        log: the log file; `metrics`: the file of JSON lines that the progress bar follows.
+        log: the log file.
+        metrics: the file of JSON lines that the progress bar follows.
         secrets: values that must not be seen.
         say: prints a line of nemotron's own.
         show: whether it goes to this process's standard output too.
@@ -30,9 +31,7 @@ class JobOutput:
         lost_lines: how many lines could not be written to the log.
     """
 
-    def __init__(
-        self, log: Path, metrics: Path, secrets: Iterable[str], say: Callable[[str], None], *, show: bool = True
-    ) -> None:
+    def __init__(self, log: Path, metrics: Path, secrets: Iterable[str], say: Say, *, show: bool = True) -> None:
         paths.private_dir(log.parent)
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._log_path = log

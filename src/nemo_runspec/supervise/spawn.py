@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.lines import text_lines
 
@@ -29,7 +30,7 @@ Start = Callable[..., str]
 """A function of a module: starts something that goes on by itself, and returns its name."""
 
 
-def start_in_new_process(start: Start, *arguments: Any, say: Callable[[str], None]) -> str:
+def start_in_new_process(start: Start, *arguments: Any, say: Say) -> str:
     """Calls `start(*arguments)` in a new process, with this one's environment and working directory; what it returns.
 
     Arguments travel through a pipe: secrets among them are in no file, argument or variable.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from nemo_runspec.backends.worker import Work
+from nemo_runspec.console import Say
 from nemo_runspec.interrupts import EXIT_CODES, WORDS, Interrupts
 from nemo_runspec.records.cancel_request import read_request
 from nemo_runspec.supervise.outcome import StopRequest
@@ -40,7 +40,7 @@ class Stop:
         interrupts: Interrupts,
         folder: Path,
         grace: float,
-        say: Callable[[str], None],
+        say: Say,
     ) -> None:
         self._work = work
         self._interrupts = interrupts

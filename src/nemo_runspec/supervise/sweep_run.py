@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
 from nemo_runspec.planning.planned import Planned
@@ -19,13 +20,14 @@ def run_member(
     argv: Sequence[str],
     group: str,
     interrupts: Interrupts,
-    say: Callable[[str], None],
+    say: Say,
     retried: RetriedJob | None = None,
 ) -> JobRecord:
     """Runs one plan of a sweep to its end, in the calling thread; its output goes to its own log only.
 
     Args:
-        group: the sweep's name. `interrupts`: entered in the main thread; a signal that came ends this job too.
+        group: the sweep's name.
+        interrupts: entered in the main thread; a signal that came ends this job too.
         retried: the job that is run once more.
 
     Returns: the record of the ended job; `failed` too where it could not be made ready or started.

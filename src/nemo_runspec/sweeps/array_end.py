@@ -26,7 +26,7 @@ def look_again(store: SweepStore, sweep: Sweep, trouble: Callable[[str], object]
         UserError: it cannot be read; or, where there is no `trouble`, a machine does not answer.
     """
     folder = store.folder(sweep.group)
-    if not sweep.alone or sweep.launcher is not None or (folder / CSV).exists():
+    if not sweep.unattended or sweep.launcher is not None or (folder / CSV).exists():
         return sweep
     jobs = JobStore()
     records = [member.record for member in sweep.members if isinstance(member.record, JobRecord)]

@@ -34,7 +34,8 @@ class ArrayFollower:
     """Follows the members of a sweep. `run` may be interrupted at any point and called again.
 
     Args:
-        members: with their records. `ends_all`: one that fails ends the others, should the platform not have done it.
+        members: with their records.
+        ends_all: one that fails ends the others, should the platform not have done it.
         trouble: takes what keeps a machine from being asked.
     """
 

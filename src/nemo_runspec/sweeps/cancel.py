@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.processes import user_name
 from nemo_runspec.records import JobRecord, JobStore
@@ -16,8 +17,6 @@ from nemo_runspec.sweeps import control
 from nemo_runspec.sweeps.settle import settle_those_of
 from nemo_runspec.sweeps.store import SweepStore
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class Cancelled:
@@ -26,7 +25,8 @@ class Cancelled:
     Attributes:
         jobs: those that could be asked to end, makers of their inputs among them: as they were, and as they are now.
         deleted: what their platforms have deleted of them, in words, by job.
-        problems: what keeps jobs from being ended. `undeleted`: what keeps their platforms from deleting them.
+        problems: what keeps jobs from being ended.
+        undeleted: what keeps their platforms from deleting them.
     """
 
     jobs: Sequence[tuple[JobRecord, JobRecord]]
@@ -49,7 +49,8 @@ def end(
     """Ends jobs, those that only make inputs for them, and sweeps, which start no more. What is over stays so.
 
     Args:
-        jobs: their names, those of the sweeps' members among them. `groups`: the sweeps'.
+        jobs: their names, those of the sweeps' members among them.
+        groups: the sweeps'.
         grace: seconds between asking a job to end and ending it.
         by: the command or package that wants that, for a person.
         delete: what clouds keep of jobs that were cancelled is deleted there, once their logs are here.

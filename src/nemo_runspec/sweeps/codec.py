@@ -15,11 +15,15 @@ from nemo_runspec.typed_json import plain, read_value
 _NOT_STORED = ("record", "waits")
 """What a member has while it is looked at alone."""
 
+_KEYS = {"unattended": "alone"}
+"""Fields that have another key in the file, as every release has written it."""
+
 
 def to_json(sweep: Sweep) -> str:
     """The sweep as it is stored: without the records of its members."""
     members = [_without_record(member) for member in sweep.members]
-    data = {**plain(dataclasses.replace(sweep, members=())), "members": [_stored(plain(each)) for each in members]}
+    stored = {_KEYS.get(key, key): value for key, value in plain(dataclasses.replace(sweep, members=())).items()}
+    data = {**stored, "members": [_stored(plain(each)) for each in members]}
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -40,6 +44,7 @@ def from_json(text: str) -> Sweep:
     if data["schema"] > SWEEP_SCHEMA:
         later = f"schema {data['schema']}, this one reads {SWEEP_SCHEMA}"
         raise ValueError(f"a later version of nemotron wrote it ({later})")
+    data.update({name: data.pop(key) for name, key in _KEYS.items() if key in data})
     members = data.get("members")
     if isinstance(members, list):
         data["members"] = [_stored(each) if isinstance(each, dict) else each for each in members]

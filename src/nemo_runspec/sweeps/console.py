@@ -1,4 +1,4 @@
-"""What a person is told of a sweep: an interface that says nothing."""
+"""The interface for what a person is told of a sweep; this one says nothing."""
 
 from __future__ import annotations
 

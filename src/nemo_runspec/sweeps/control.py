@@ -22,18 +22,18 @@ _TICK = 0.1
 
 
 def goes_on(sweep: Sweep) -> bool:
-    """Whether it may still start members: it has not ended, and its process lives or cannot be seen from here."""
-    if sweep.alone:
+    """True if it may still start members: it has not ended, and its process lives or cannot be seen from here."""
+    if sweep.unattended:
         return sweep.launcher is not None and life_of(sweep.launcher, sweep.host) is Life.ALIVE
     return not status_of(sweep).over
 
 
-def stop(store: SweepStore, group: str, wish: CancelRequest, members: Iterable[Path] = ()) -> None:
+def stop(store: SweepStore, group: str, request: CancelRequest, members: Iterable[Path] = ()) -> None:
     """Tells a sweep's process to end its running members and to start no more. One that is over is left as it is.
 
     Args:
-        wish: who wants that, which the sweep then says of its end.
-        members: the folders of the jobs that may run in its process. They have the wish before it has the signal,
+        request: who wants that, which the sweep then says of its end.
+        members: the folders of the jobs that may run in its process. They have the request before it has the signal,
             which they hear too: it must not be a second one to them.
 
     Raises:
@@ -49,7 +49,7 @@ def stop(store: SweepStore, group: str, wish: CancelRequest, members: Iterable[P
         )
     for folder in (*members, store.folder(group)):
         with suppress(OSError):  # it is a matter of words; the signal counts
-            write_request(folder, replace(wish, announced=True))
+            write_request(folder, replace(request, announced=True))
     with suppress(ProcessLookupError, PermissionError):
         os.kill(sweep.launcher.pid, signal.SIGTERM)
 

@@ -70,7 +70,7 @@ class _Elsewhere:
             host=os.uname().nodename,
             profile=first.plan.profile,
             executor=first.plan.executor,
-            alone=True,
+            unattended=True,
         )
 
     def run(self) -> int:
@@ -99,7 +99,7 @@ class _Elsewhere:
         self.console.say(f"{self.sweep.group}: submitted as {ids}")
 
     def _leave_alone(self) -> None:
-        """From here on its state is what its members' are, whatever becomes of this process.
+        """Hands the sweep over: from here on its state is derived from its members', not from this process.
 
         Where none was recorded it has none to be left to, and is lost with this process.
         """
@@ -177,7 +177,8 @@ def cancel_interrupted(console: Console, group: str, names: Sequence[str], needs
     """Ends what was submitted of a sweep whose submission was interrupted; the exit code of that.
 
     Args:
-        names: its jobs. `needs`: those that they wait for; what was submitted for them alone is ended too.
+        names: its jobs.
+        needs: those that they wait for; what was submitted for them alone is ended too.
     """
     console.say(f"{group}: interrupted; looking whether it was submitted")
     try:

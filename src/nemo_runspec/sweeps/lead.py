@@ -38,7 +38,8 @@ def run_sweep(
     """Runs a sweep to its end, with or without a terminal.
 
     Args:
-        recorded: called once the sweep is written down. `run_member`: runs one plan; by default under supervision here,
+        recorded: called once the sweep is written down.
+        run_member: runs one plan; by default under supervision here,
             or as a job of the platform that the profile names.
 
     Returns: 0 where every run has succeeded, else the first failed one's exit code; 130, 143 or 129 after Ctrl-C, TERM
@@ -53,12 +54,12 @@ def run_sweep(
 
 
 def asks_a_sweeper(request: PlanRequest) -> bool:
-    """Whether a sweeper of Hydra's chooses the values."""
+    """True if a sweeper of Hydra's chooses the values."""
     return any(is_hydra_override(text) for text in request.overrides)
 
 
 def runs_unattended(request: PlanRequest) -> bool:
-    """Whether a platform runs the sweep once it is submitted.
+    """True if a platform runs the sweep once it is submitted.
 
     A sweeper of Hydra's needs a process to ask it, and so does a limit that the platform does not hold.
     """
@@ -84,12 +85,12 @@ class _Session(SweepLifecycle):
         if is_platform_managed(planned[0].plan):
             return self._grid_elsewhere(planned, runs)
         members = [member_of(index, each.plan) for index, each in enumerate(planned)]
-        with self.led(planned, self._at_first(planned, members)):
+        with self.session(planned, self._at_first(planned, members)):
             with self.interrupts.raised():
                 self._provide_inputs(planned)
                 planned = self._planned_anew(planned, runs)
-            with self.watched(planned, varying_keys(self.sweep.members), len(planned)) as crew:
-                self._run(Runner(crew, self.sweep.options), planned, 0)
+            with self.watched(planned, varying_keys(self.sweep.members), len(planned)) as context:
+                self._run(Runner(context, self.sweep.options), planned, 0)
         return self.sweep.exit_code or 0
 
     def search(self) -> int:
@@ -97,13 +98,13 @@ class _Session(SweepLifecycle):
         search = compose(self.request, self.folder)
         request = replace(self.request, overrides=search.example())
         example = [build_plan(request)]
-        with self.led(example, self._at_first(example, [], search)):
+        with self.session(example, self._at_first(example, [], search)):
             with self.interrupts.raised():
                 self._provide_inputs(example)
                 if self.is_changed:
                     example = [build_plan(replace(self.request, overrides=request.overrides))]
-            with self.watched(example, list(search.space), search.trials) as crew, suppress(Stopped):
-                self._ask(search, Runner(crew, self.sweep.options))
+            with self.watched(example, list(search.space), search.trials) as context, suppress(Stopped):
+                self._ask(search, Runner(context, self.sweep.options))
         return self.sweep.exit_code or 0
 
     def _ask(self, search: Search, runner: Runner) -> None:

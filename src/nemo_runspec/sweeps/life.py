@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from nemo_runspec.backends import get_backend
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError, first_line
 from nemo_runspec.interrupts import EXIT_CODES, WORDS, Interrupted, Interrupts
 from nemo_runspec.planning.missing_values import refuse_unfilled
@@ -20,7 +21,7 @@ from nemo_runspec.records.record import now
 from nemo_runspec.sweeps.console import SweepCaller
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.results import conclude
-from nemo_runspec.sweeps.run import Crew, RunMember
+from nemo_runspec.sweeps.run import RunContext, RunMember
 from nemo_runspec.sweeps.status import exit_code, state_of_all
 from nemo_runspec.sweeps.store import SweepStore
 
@@ -47,11 +48,12 @@ class SweepLifecycle:
         self.folder = self.store.folder(sweep.group)
 
     @contextmanager
-    def led(self, planned: Sequence[Planned], sweep: Sweep) -> Iterator[None]:
-        """From the first moment at which others see the sweep, it is theirs to end, and how it ends is written down.
+    def session(self, planned: Sequence[Planned], sweep: Sweep) -> Iterator[None]:
+        """The time in which others see the sweep and may end it; its end is written down.
 
         Args:
-            planned: what is run, or the like of it. `sweep`: what is written down, but for who runs it where.
+            planned: what is run, or the like of it.
+            sweep: what is written down, but for who runs it where.
 
         Raises:
             UserError: something speaks against running it; nothing was written down then.
@@ -70,18 +72,19 @@ class SweepLifecycle:
                 self._conclude(None)
 
     @contextmanager
-    def watched(self, planned: Sequence[Planned], keys: Sequence[str], total: int | None) -> Iterator[Crew]:
-        """What the members are run with, and one display of them. What they need in common is made first.
+    def watched(self, planned: Sequence[Planned], keys: Sequence[str], total: int | None) -> Iterator[RunContext]:
+        """Opens the members' context and one display of them, once what they need in common is made.
 
         Args:
-            keys: the overrides that differ. `total`: how many runs there will be, None where nobody knows.
+            keys: the overrides that differ.
+            total: how many runs there will be, None where nobody knows.
         """
         with self.interrupts.raised():
             _prepare_once(planned, self.caller.console.say)
         for line in dict.fromkeys(line for each in planned for line in each.plan.warnings):
             self.caller.console.say(f"warning: {line}")
         with self.caller.console.display(self.sweep, keys, total) as display:
-            yield Crew(self.sweep.group, self.caller.argv, self.interrupts, display, self.run_member)
+            yield RunContext(self.sweep.group, self.caller.argv, self.interrupts, display, self.run_member)
 
     def note(self, members: Sequence[Member]) -> None:
         """Writes the members down as they are now."""
@@ -119,8 +122,8 @@ class SweepLifecycle:
     def _ending(self, error: BaseException | None) -> tuple[str, int, str]:
         """State, exit code and, where the members do not say it, cause of the sweep's end."""
         if self.interrupts.seen:
-            number, wish = signal.Signals(self.interrupts.seen[0]), read_request(self.folder)
-            return "cancelled", EXIT_CODES[number], f"cancelled by {wish.by if wish else WORDS[number]}"
+            number, request = signal.Signals(self.interrupts.seen[0]), read_request(self.folder)
+            return "cancelled", EXIT_CODES[number], f"cancelled by {request.by if request else WORDS[number]}"
         if error is None:
             return state_of_all(self.sweep.members), exit_code(self.sweep.members), ""
         if isinstance(error, UserError):  # an input that was cancelled has cancelled the sweep
@@ -130,12 +133,12 @@ class SweepLifecycle:
 
 
 def is_remote(plan: Plan) -> bool:
-    """Whether it runs on another machine."""
+    """True if it runs on another machine."""
     return get_backend(plan.executor).remote
 
 
 def is_platform_managed(plan: Plan) -> bool:
-    """Whether the platform has all runs of a grid at once, and no process of this machine leads them."""
+    """True if the platform has all runs of a grid at once, and no process of this machine leads them."""
     if not is_remote(plan):
         return False
     from nemo_runspec.sweeps.remote import is_bounded_here
@@ -152,7 +155,7 @@ def _check(plan: Plan) -> None:
         backend.load_worker().check(plan)
 
 
-def _prepare_once(planned: Sequence[Planned], say: Callable[[str], None]) -> None:
+def _prepare_once(planned: Sequence[Planned], say: Say) -> None:
     """The environments or images that the runs need, each made or fetched once and not by several runs at a time."""
     needed = {(each.plan.python, each.plan.target.container_image): each.plan for each in planned}
     for plan in needed.values():

@@ -1,4 +1,4 @@
-"""What is known of a sweep: its members, and how it was to be run."""
+"""The record of a sweep: its members, and how it was to be run."""
 
 from __future__ import annotations
 
@@ -53,14 +53,19 @@ class Member:
     """One run of a sweep.
 
     Args:
-        index: its place, from 0. `name`: of its job. `job_dir`: that job's folder on this machine.
+        index: its place, from 0.
+        name: of its job.
+        job_dir: that job's folder on this machine.
         overrides: key → value, as text, without secrets. A deleted key is there as `~key` with an empty value.
-        record: its job, once that has ended. `problem`: why it could not even be recorded.
+        record: its job, once that has ended.
+        problem: why it could not even be recorded.
         exit_code: of a member without a record that has a problem.
         was: how its job had ended when the sweep was written down last.
         waits: True where it has no job yet and the sweep goes on.
         before: names of the jobs it had before it was run again, the first one first.
-        step: of a pipeline: what the stage is called. `fingerprint`: what it is made from. `reused`: whether an earlier
+        step: of a pipeline: what the stage is called.
+        fingerprint: what it is made from.
+        reused: whether an earlier
             run had made it.
     """
 
@@ -89,7 +94,7 @@ class Member:
 
     @property
     def started(self) -> bool:
-        """Whether it ever had a job, or has failed before it got one. Looks for the job's folder where need be."""
+        """True if it ever had a job, or has failed before it got one. Looks for the job's folder where need be."""
         return bool(self.record or self.was or self.problem) or Path(self.job_dir).is_dir()
 
     @property
@@ -125,14 +130,18 @@ class Sweep:
     Args:
         group: its name, which the record of each of its jobs has as `group`.
         argv: the command line, redacted.
-        created: when it was recorded, UTC, ISO 8601. `ended`: when it ended, None before.
-        launcher: the process that runs it. `host`: the machine that has it.
+        created: when it was recorded, UTC, ISO 8601.
+        ended: when it ended, None before.
+        launcher: the process that runs it.
+        host: the machine that has it.
         sweeper: of Hydra's, which chooses the values; None for a plain grid.
         profile, executor: where its members run.
-        verdict: its state at its end, a name of `records.record.STATES`; empty before. `exit_code`: what it exited with
-            then. `cause`: why it ended, where its members do not say it: a signal, or a sweeper that has failed.
-        alone: True where a platform has all members and, once they are submitted (`launcher` is None then), no process
-            here runs them: its state is what theirs are.
+        verdict: its state at its end, a name of `records.record.STATES`; empty before.
+        exit_code: what it exited with
+            then.
+        cause: why it ended, where its members do not say it: a signal, or a sweeper that has failed.
+        unattended: the platform runs all members; once they are submitted `launcher` is None, and no local process
+            runs. The sweep's state is derived from theirs.
         tags, note: what a person has called it; its jobs have them too.
         kind: `SWEEP` or `PIPELINE`; a pipeline's `recipe` is its name.
     """
@@ -152,7 +161,7 @@ class Sweep:
     verdict: str = ""
     exit_code: int | None = None
     cause: str = ""
-    alone: bool = False
+    unattended: bool = False
     tags: tuple[str, ...] = ()
     note: str = ""
     kind: str = SWEEP

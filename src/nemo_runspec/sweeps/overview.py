@@ -22,7 +22,8 @@ class Overview:
     """What there is at one moment.
 
     Attributes:
-        jobs: all jobs, the newest first. `sweeps`: all sweeps, the newest first.
+        jobs: all jobs, the newest first.
+        sweeps: all sweeps, the newest first.
     """
 
     def __init__(self, jobs: JobStore | None = None, sweeps: SweepStore | None = None) -> None:
@@ -65,7 +66,7 @@ class Overview:
         Raises:
             UserError: none or several.
         """
-        last = self._last() if word == LAST else None
+        last = self._newest() if word == LAST else None
         return last or find_one(self.everything, word, self.job_store.root, noun)
 
     def one_job(self, word: str) -> Entry:
@@ -97,10 +98,10 @@ class Overview:
         return list({entry.name: entry for entry in found}.values())
 
     def _by_word(self, word: str) -> Sequence[Entry]:
-        last = self._last() if word == LAST else None
+        last = self._newest() if word == LAST else None
         return [last] if last else find_all(self.everything, [word], self.job_store.root)
 
-    def _last(self) -> Entry | None:
+    def _newest(self) -> Entry | None:
         job, sweep = next(iter(self.jobs), None), next(iter(self.sweeps), None)
         if job is None or sweep is None:
             return job or sweep
@@ -109,7 +110,7 @@ class Overview:
         return next((entry for entry in self.sweeps if entry.name == job.group), job)
 
     def _made_by(self, job: Entry, sweep: Entry) -> bool:
-        """Whether the sweep's own process runs the job, as it does with an input that it lacks."""
+        """True if the sweep's own process runs the job, as it does with an input that it lacks."""
         record = self.job_store.read(job)
         if not isinstance(record, JobRecord) or record.launcher is None or sweep.record is not None:
             return False

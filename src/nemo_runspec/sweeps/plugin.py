@@ -31,11 +31,11 @@ class Stopped(BaseException):
     """No more jobs are to be started. Not an `Exception`: no sweeper may take it for a failed trial."""
 
 
-Launch = Callable[[Sequence[Sequence[str]]], Sequence[TrialResult]]
+LaunchTrials = Callable[[Sequence[Sequence[str]]], Sequence[TrialResult]]
 """Runs a batch of jobs, each with these overrides beside those of the command line."""
 
 
-def run_search(search: Search, launch: Launch, log: Path) -> None:
+def run_search(search: Search, launch: LaunchTrials, log: Path) -> None:
     """Lets the sweeper run; it calls `launch` for every batch of jobs. What it and its libraries log goes to `log`.
 
     Raises:
@@ -77,7 +77,7 @@ def _make_sweeper(search: Search) -> Any:
     )
 
 
-def _make_launcher(launch: Launch) -> Any:
+def _make_launcher(launch: LaunchTrials) -> Any:
     from hydra.core.utils import JobReturn, JobStatus
     from hydra.plugins.launcher import Launcher
 

@@ -6,7 +6,7 @@ Once they are submitted the sweep has no process: its state is what its members'
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import SubmitsArrays
+from nemo_runspec.console import Say
 from nemo_runspec.interrupts import WORDS, Interrupts
 from nemo_runspec.planning.planned import Planned
 from nemo_runspec.plans.model import Plan
@@ -25,14 +26,12 @@ from nemo_runspec.remote.cancel import stop_all
 from nemo_runspec.remote.group import RemoteGroup, array_provider, clear_together
 from nemo_runspec.remote.job import RemoteJob
 from nemo_runspec.remote.refresh import refresh
-from nemo_runspec.remote.unconfirmed import id_in, look
+from nemo_runspec.remote.unconfirmed import confirmed_status, id_in
 from nemo_runspec.source import Layer
 from nemo_runspec.submission.request import RetriedJob, Submission
 from nemo_runspec.sweeps.array_follow import fetch_metrics
 from nemo_runspec.sweeps.model import Options, options_of
 from nemo_runspec.transport.base import Unreachable
-
-Say = Callable[[str], None]
 
 _SHORTEST, _LONGEST = 0.5, 15.0
 """Seconds between two looks at one run."""
@@ -100,7 +99,7 @@ def parallel_of(plan: Plan) -> int | None:
 
 
 def is_bounded_here(plan: Plan) -> bool:
-    """Whether a process of this machine has to hold how many runs go on: a limit is asked for, and their platform takes
+    """True if a process of this machine has to hold how many runs go on: a limit is asked for, and their platform takes
     no runs together."""
     backend = get_backend(plan.executor)
     if not backend.remote or parallel_of(plan) is None:
@@ -112,7 +111,8 @@ class RemoteSweep:
     """The runs of a grid on their way.
 
     Args:
-        argv: the command line, which each job's record keeps redacted. `needs`: names of jobs that all runs wait for.
+        argv: the command line, which each job's record keeps redacted.
+        needs: names of jobs that all runs wait for.
 
     Raises:
         UserError: something keeps the runs from being submitted; nothing has happened then.
@@ -195,7 +195,8 @@ def run_member(
     """Runs one plan of a sweep to its end as an ordinary job, in the calling thread: for a sweeper that waits for it.
 
     Args:
-        retried: the job that is run once more. `needs`: names of jobs that it waits for.
+        retried: the job that is run once more.
+        needs: names of jobs that it waits for.
 
     Returns: the record of the job that is over.
 
@@ -205,10 +206,10 @@ def run_member(
     job = RemoteJob(planned.submission(argv, group=group, retried=retried, needs=needs), say)
     job.record_job()
     record = job.submit()
-    wish, pauses = _Wish(interrupts, job.folder), Backoff(_SHORTEST, _LONGEST, growth=1.4)
+    cancels, pauses = _CancelRequests(interrupts, job.folder), Backoff(_SHORTEST, _LONGEST, growth=1.4)
     while not record.over:
         pauses.wait()
-        by, hard = wish.new()
+        by, hard = cancels.next()
         with suppress(Unreachable):
             if by:
                 stop_all([record], by, hard=hard)
@@ -218,8 +219,8 @@ def run_member(
     return record
 
 
-class _Wish:
-    """Who wants a job ended: a signal to this process, or a request in the job's folder. Each is told once."""
+class _CancelRequests:
+    """Requests to cancel a job: signals to this process, and one in the job's folder. Each is returned once."""
 
     def __init__(self, interrupts: Interrupts, folder: Path) -> None:
         self._interrupts = interrupts
@@ -227,8 +228,8 @@ class _Wish:
         self._heard = 0
         self._asked = False
 
-    def new(self) -> tuple[str, bool]:
-        """Who, and whether without asking the job first; '' where nobody does."""
+    def next(self) -> tuple[str, bool]:
+        """Returns who asked, and True where the job is not to be asked first; '' for no new request."""
         if len(self._interrupts.seen) > self._heard:
             self._heard = len(self._interrupts.seen)
             return WORDS[signal.Signals(self._interrupts.seen[-1])], self._heard > 1
@@ -250,7 +251,7 @@ def end_now(store: JobStore, names: Sequence[str], by: str) -> None:
     if not open_ones:
         return
     provider = get_backend(open_ones[0].executor).load_provider()
-    seen = look(provider, open_ones)
+    seen = confirmed_status(provider, open_ones)
     there, absent = [], []
     for record, found in zip(open_ones, seen, strict=True):
         if found.gone:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.mounts import remove_checkouts
 from nemo_runspec.records import JobRecord, JobStore, Unreadable
@@ -18,8 +19,6 @@ from nemo_runspec.submission.mount_commits import read_mounts
 from nemo_runspec.sweeps.control import refuse_running, remove
 from nemo_runspec.sweeps.overview import Overview
 from nemo_runspec.sweeps.settle import settle_those_of
-
-Say = Callable[[str], object]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What stays of a sweep beside its record: `results.csv` with every metric, `results.png` to look at."""
+"""Files of a sweep beside its record: `results.csv` with every metric, `results.png` to look at."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ def reopened(sweeps: SweepStore, jobs: JobStore, group: str, records: Sequence[J
     """The sweep as it was, without its end. Where only its jobs are left, it is made of these.
 
     Args:
-        records: the newest job of each of its runs. `plan`: of one that is run again, which names its options.
+        records: the newest job of each of its runs.
+        plan: of one that is run again, which names its options.
     """
     if group in sweeps.names():
         found = sweeps.get(group)

@@ -6,10 +6,11 @@ The new jobs take the places of the failed ones in the sweep, which is from then
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
 from nemo_runspec.planning.planned import Planned
@@ -122,8 +123,8 @@ def _lead(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCaller, recorde
     life = SweepLifecycle(sweep, caller, _how_to_run(runs), recorded)
     _discard_end(life.folder)
     keys = varying_keys(sweep.members)
-    with life.led(planned, replace(sweep, alone=False)), life.watched(planned, keys, len(batch)) as crew:
-        Runner(replace(crew, watcher=ReplacingWatcher(life.place, crew.watcher)), sweep.options).run(batch)
+    with life.session(planned, replace(sweep, unattended=False)), life.watched(planned, keys, len(batch)) as context:
+        Runner(replace(context, watcher=ReplacingWatcher(life.place, context.watcher)), sweep.options).run(batch)
     return life.sweep.exit_code or 0
 
 
@@ -132,9 +133,7 @@ def _how_to_run(runs: Sequence[RetriedRun]) -> RunMember:
     run_member = remote_member if remote else local_member
     retries = {planned.plan.name: retried for _, planned, retried in runs}
 
-    def run(
-        planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Callable[[str], None]
-    ) -> JobRecord:
+    def run(planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Say) -> JobRecord:
         retried = retries[planned.plan.name]
         return run_member(planned, argv=argv, group=group, interrupts=interrupts, say=say, retried=retried)
 
@@ -152,7 +151,7 @@ def _retry_elsewhere(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCall
     for job in jobs:
         job.record_job()
     fresh = {member.index: member for member in members}
-    sweep = replace(sweep, alone=True, members=tuple(fresh.get(old.index, old) for old in sweep.members))
+    sweep = replace(sweep, unattended=True, members=tuple(fresh.get(old.index, old) for old in sweep.members))
     sweeps = SweepStore()
     _discard_end(sweeps.folder(sweep.group))
     sweeps.write(sweep)
@@ -168,7 +167,7 @@ def _retry_elsewhere(sweep: Sweep, runs: Sequence[RetriedRun], caller: SweepCall
     return 0
 
 
-def _submit(runs: Sequence[RetriedRun], jobs: Sequence[RemoteJob], say: Callable[[str], None]) -> None:
+def _submit(runs: Sequence[RetriedRun], jobs: Sequence[RemoteJob], say: Say) -> None:
     for (record, _, _), job in zip(runs, jobs, strict=True):
         job.submit()
         say(f"{record.name}: run again as {job.plan.name} ({job.record.id})")

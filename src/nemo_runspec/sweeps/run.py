@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.interrupts import Interrupts
 from nemo_runspec.planning.planned import Planned
@@ -26,7 +27,7 @@ class RunMember(Protocol):
     """`supervise.sweep_run.run_member`: runs one plan to its end, in the calling thread."""
 
     def __call__(
-        self, planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Callable[[str], None]
+        self, planned: Planned, *, argv: Sequence[str], group: str, interrupts: Interrupts, say: Say
     ) -> JobRecord:
         """Returns the record of the ended job. Raises `UserError` where the job could not be made ready."""
 
@@ -48,8 +49,8 @@ class SweepWatcher(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Crew:
-    """What all batches of a sweep are run with. `argv`: the command line, which each job's record keeps redacted."""
+class RunContext:
+    """The context of all batches of a sweep. `argv`: the command line, which each job's record keeps redacted."""
 
     group: str
     argv: Sequence[str]
@@ -65,8 +66,8 @@ class Runner:
         stopped: True once no more members are started: after Ctrl-C, or a failure where that is to end the sweep.
     """
 
-    def __init__(self, crew: Crew, options: Options) -> None:
-        self.crew = crew
+    def __init__(self, context: RunContext, options: Options) -> None:
+        self.context = context
         self.options = options
         self.stopped = False
         self._lines: SimpleQueue[tuple[Member, str]] = SimpleQueue()
@@ -87,7 +88,7 @@ class Runner:
                     if chosen is None:
                         break
                     member, planned = chosen
-                    self.crew.watcher.started(member)
+                    self.context.watcher.started(member)
                     running[pool.submit(self._run, member, planned)] = member
                 if not running:
                     break  # none of those that wait may start any more
@@ -103,16 +104,16 @@ class Runner:
         return waiting.popleft() if waiting else None
 
     def _stop_asked(self) -> bool:
-        self.stopped = self.stopped or bool(self.crew.interrupts.seen)
+        self.stopped = self.stopped or bool(self.context.interrupts.seen)
         return self.stopped
 
     def _run(self, member: Member, planned: Planned) -> JobRecord:
-        crew = self.crew
-        return crew.run_member(
+        context = self.context
+        return context.run_member(
             planned,
-            argv=crew.argv,
-            group=crew.group,
-            interrupts=crew.interrupts,
+            argv=context.argv,
+            group=context.group,
+            interrupts=context.interrupts,
             say=lambda line: self._lines.put((member, line)),
         )
 
@@ -126,7 +127,7 @@ class Runner:
             self._end_all = f"the sweep, as run {ended.index} has failed"
         self.ended(ended)
         self._pass_on()
-        self.crew.watcher.ended(ended)
+        self.context.watcher.ended(ended)
         return ended
 
     def ended(self, member: Member) -> None:
@@ -146,8 +147,8 @@ class Runner:
                 member, line = self._lines.get_nowait()
             except Empty:
                 break
-            self.crew.watcher.said(member, line)
-        self.crew.watcher.tick()
+            self.context.watcher.said(member, line)
+        self.context.watcher.tick()
 
 
 def failed_early(member: Member, error: UserError | OSError) -> Member:

@@ -1,4 +1,4 @@
-"""What a Hydra sweeper plugin is asked: the `hydra` node of a command line, composed by Hydra itself.
+"""The `hydra` node of a command line, composed by Hydra itself, for a sweeper plugin.
 
 Only the sweeper is Hydra's. Its launcher, folders and logging are replaced, since a profile says where things run.
 """
@@ -34,8 +34,10 @@ class Search:
     """A sweeper to be asked, and what it is asked.
 
     Args:
-        node: the composed `hydra` node. `loader`: Hydra's, for the config groups of the recipe.
-        fixed: overrides that every job has. `swept`: those that name what to choose from.
+        node: the composed `hydra` node.
+        loader: Hydra's, for the config groups of the recipe.
+        fixed: overrides that every job has.
+        swept: those that name what to choose from.
     """
 
     name: str
@@ -54,7 +56,7 @@ class Search:
 
     @property
     def maximize(self) -> bool:
-        """Whether it looks for the highest value."""
+        """True if it looks for the highest value."""
         return self.settings.get("direction") == "maximize"
 
     @property
@@ -81,7 +83,8 @@ def compose_search(overrides: Sequence[str], choice: YamlChoice | None, folder: 
     A failed job does not end the sweep, whatever the plugin's own default is, unless the command line says so.
 
     Args:
-        choice: the recipe's YAML, whose config groups may be swept. `folder`: of the sweep, for the sweeper's files.
+        choice: the recipe's YAML, whose config groups may be swept.
+        folder: of the sweep, for the sweeper's files.
 
     Raises:
         UserError: no such sweeper, a setting it does not have, or a `hydra` key that means nothing here.

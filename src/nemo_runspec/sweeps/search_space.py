@@ -1,4 +1,4 @@
-"""What a sweeper may choose, held against what the recipe says of its parameters: before the first run is asked for."""
+"""Checks what a sweeper may choose against the recipe's parameters, before the first run is asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a metric went over the steps of one member, read from the lines its job has appended."""
+"""A metric over the steps of one member, read from the lines its job has appended."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ class Status:
         state: `planned` until its first member is started, then `running`; at the end as its members; `lost` where
             its process died before that, `unknown` where it cannot be seen from here. Of one that is alone, its
             members' at any time.
-        reason: in words. `exit_code`: None while it goes on.
+        reason: in words.
+        exit_code: None while it goes on.
     """
 
     state: str
@@ -69,9 +70,9 @@ def status_of(sweep: Sweep) -> Status:
 
 
 def _is_left_to_its_members(sweep: Sweep) -> bool:
-    """Whether its members' states are its own: not while they are being submitted, and not where they never were."""
-    if not sweep.alone or sweep.launcher is None:
-        return sweep.alone
+    """True if its members' states are its own: not while they are being submitted, and not where they never were."""
+    if not sweep.unattended or sweep.launcher is None:
+        return sweep.unattended
     life = life_of(sweep.launcher, sweep.host)
     return life is not Life.ALIVE and (life not in _GONE or any(member.record is not None for member in sweep.members))
 

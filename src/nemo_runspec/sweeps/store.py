@@ -114,7 +114,7 @@ class SweepStore:
         """The sweep with what is true now; nothing is written."""
         if sweep.ended is None and status_of(sweep).over:
             sweep = self._stored(group)  # its process may have written the end and gone after it was read
-        if sweep.alone and sweep.ended is None:
+        if sweep.unattended and sweep.ended is None:
             return _concluded(_with_records(sweep))
         if sweep.ended is not None and not sweep.verdict:
             return _with_records(sweep)  # an earlier version wrote it: only its jobs say how it ended

@@ -31,11 +31,13 @@ class Table:
     """Members compared.
 
     Args:
-        keys: the overrides that differ. `fixed`: those that all members have.
-        metric: what decides which is best, None where there is no common metric. `maximize`: a higher one is better.
+        keys: the overrides that differ.
+        fixed: those that all members have.
+        metric: what decides which is best, None where there is no common metric.
+        maximize: a higher one is better.
         metrics: all there are to show, that one first.
-        untold: the metric that was asked for and that no member has told; `metric` is then what is told instead, for
-            order and picture alone, and none is best.
+        missing_metric: the requested metric, if no run logged it. Rows are then sorted by `metric`, and no run is
+            marked best.
     """
 
     keys: tuple[str, ...]
@@ -44,7 +46,7 @@ class Table:
     maximize: bool
     metrics: tuple[str, ...]
     rows: tuple[TableRow, ...]
-    untold: str | None = None
+    missing_metric: str | None = None
 
     @property
     def best(self) -> TableRow | None:
@@ -62,19 +64,19 @@ def make_table(sweep: Sweep, sort: str | None = None) -> Table:
         UserError: there is nothing of that name to sort by.
     """
     keys = varying_keys(sweep.members)
-    untold = untold_metric(sweep.options, sweep.members)
-    options = replace(sweep.options, metric=None, maximize=False) if untold else sweep.options
+    missing = missing_metric_of(sweep.options, sweep.members)
+    options = replace(sweep.options, metric=None, maximize=False) if missing else sweep.options
     metric = metric_of(options, sweep.members)
     maximize = options.maximize
-    best = None if untold else _best(sweep.members, metric, maximize)
+    best = None if missing else _best(sweep.members, metric, maximize)
     members = sorted(sweep.members, key=_order(replace(sweep, options=options), keys, metric, sort))
     rows = tuple(TableRow(m, tuple(m.overrides.get(key, "") for key in keys), m is best) for m in members)
     fixed = {k: v for m in sweep.members[:1] for k, v in m.overrides.items() if k not in keys}
-    return Table(keys, fixed, metric, maximize, shown_metrics(sweep.members, metric), rows, untold)
+    return Table(keys, fixed, metric, maximize, shown_metrics(sweep.members, metric), rows, missing)
 
 
-def untold_metric(options: Options, members: Sequence[Member]) -> str | None:
-    """The metric that was asked for, where members have started and none has told it."""
+def missing_metric_of(options: Options, members: Sequence[Member]) -> str | None:
+    """The requested metric, if members have started and none has logged it; else None."""
     begun = any(member.record for member in members)
     told = any(options.metric in member.metrics for member in members)
     return options.metric if begun and not told else None

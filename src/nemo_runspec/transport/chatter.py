@@ -1,4 +1,4 @@
-"""What machines say that is no reason of anything: a locale that is missing, a library that cannot be preloaded."""
+"""Recognises lines that give no reason for a failure: a locale that is missing, a library that cannot be preloaded."""
 
 from __future__ import annotations
 

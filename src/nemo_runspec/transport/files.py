@@ -148,7 +148,8 @@ def put_folder(host: Host, folder: Path, place: str, name: str) -> None:
     """Sends a folder without git's own data, readable for all, whole or not at all; what is there stays.
 
     Args:
-        place: absolute. `name`: what it is, for a person.
+        place: absolute.
+        name: what it is, for a person.
 
     Raises:
         Unreachable: the connection broke; nothing of it is there.

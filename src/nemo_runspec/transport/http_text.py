@@ -1,4 +1,4 @@
-"""What is shown of HTTP requests and answers: without credentials, in a line; and their dates."""
+"""Texts of HTTP requests and answers for a person, in a line and without credentials; and their dates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def error_text(error: Exception, url: str) -> str:
     cause: Any = error.args[0] if error.args else error
     cause = getattr(cause, "reason", None) or cause
     text = str(cause).rpartition(": ")[2] if "object at 0x" in str(cause) else str(cause)
-    return short(without_secrets(text, url) or type(error).__name__)
+    return one_short_line(without_secrets(text, url) or type(error).__name__)
 
 
 def message_of(body: bytes) -> str:
@@ -45,8 +45,8 @@ def message_of(body: bytes) -> str:
     if isinstance(said, dict):
         for key in ("message", "detail", "error", "msg", "details", "title"):
             if said.get(key):
-                return short(said[key] if isinstance(said[key], str) else json.dumps(said[key]))
-    return short(said if isinstance(said, str) else json.dumps(said)) or "no word"
+                return one_short_line(said[key] if isinstance(said[key], str) else json.dumps(said[key]))
+    return one_short_line(said if isinstance(said, str) else json.dumps(said)) or "no word"
 
 
 def content_of(body: bytes) -> Any:
@@ -57,7 +57,7 @@ def content_of(body: bytes) -> Any:
         return body.decode("utf-8", "replace").strip()
 
 
-def short(text: str | bytes) -> str:
+def one_short_line(text: str | bytes) -> str:
     """One line of a server's own words, cut."""
     text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     return shorten(" ".join(text.split()), _LONGEST)

@@ -9,7 +9,7 @@ from nemo_runspec.errors import UserError
 
 
 def is_loopback(host: str | None) -> bool:
-    """Whether a host is this machine by its name, or by its address (127.0.0.0/8, ::1)."""
+    """True if a host is this machine by its name, or by its address (127.0.0.0/8, ::1)."""
     from ipaddress import ip_address
 
     with suppress(ValueError):
@@ -18,7 +18,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def is_in_clear(url: str) -> bool:
-    """Whether what is sent there can be read on the way: plain HTTP to another machine. A URL that is none is."""
+    """True if what is sent there can be read on the way: plain HTTP to another machine. A URL that is none is."""
     try:
         parts = urlsplit(url)
         return parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname))
@@ -30,7 +30,8 @@ def require_tls(key: str, url: str, sent: str, *, example: str = "https://exampl
     """Refuses an address to which credentials would travel in clear. Plain HTTP stays on this machine.
 
     Args:
-        key: which names the address: of the profile, or a variable. `sent`: what others could read, for a person.
+        key: which names the address: of the profile, or a variable.
+        sent: what others could read, for a person.
 
     Raises:
         UserError: it is such an address, or none.

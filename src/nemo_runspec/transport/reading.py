@@ -81,14 +81,14 @@ def texts(value: Any) -> list[str]:
 
 def moment(value: Any) -> float | None:
     """Seconds since 1970 of an ISO 8601 date, or of a number in any part of a second; None for what is no time."""
-    found = _of_date(value) if isinstance(value, str) else number(value)
+    found = _seconds_of_date(value) if isinstance(value, str) else number(value)
     if found is None:
         return None
     found = next((found / part for limit, part in _UNITS if found >= limit), found)
     return found if 0 < found < _LATEST else None
 
 
-def _of_date(value: str) -> float | None:
+def _seconds_of_date(value: str) -> float | None:
     # Python 3.10 reads three or six digits of a second, and Kubernetes writes up to nine.
     written = re.sub(r"\.(\d+)", lambda match: f".{match[1][:6]:0<6}", value.strip().replace("Z", "+00:00"))
     with suppress(ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Whether a registry has a container image, and lets one have it: asked as the OCI distribution specification says.
+"""Asks a registry whether it has a container image, and lets one have it, by the OCI distribution specification.
 
 Without credentials first, with them where it wants some; they are sent over TLS only (plain HTTP to this machine) and
 never follow a redirect. The token handshake: https://distribution.github.io/distribution/spec/auth/token/.
@@ -63,7 +63,8 @@ class RegistryAnswer:
 
     Args:
         status: such as `200`; what went wrong where there was no answer.
-        login: True where credentials were offered; `accepted`: False where the registry knows them not.
+        login: True where credentials were offered.
+        accepted: False where the registry knows them not.
     """
 
     status: str
@@ -129,11 +130,11 @@ class _Challenge:
 
     @property
     def basic(self) -> bool:
-        """Whether the password itself is wanted."""
+        """True if the password itself is wanted."""
         return self.scheme == "basic"
 
     def safe(self, url: str) -> bool:
-        """Whether nobody between could read credentials that are sent there."""
+        """True if nobody between could read credentials that are sent there."""
         return not is_in_clear(url if self.basic else self.realm)
 
     def token(self, scope: str, login: RegistryLogin | None) -> tuple[str, str]:

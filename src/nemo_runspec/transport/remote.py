@@ -1,4 +1,4 @@
-"""What a script is wrapped in on its way: words every login shell reads alike, a greeting, a status in the output."""
+"""Wraps a script on its way: words every login shell reads alike, a greeting, a status in the output."""
 
 from __future__ import annotations
 

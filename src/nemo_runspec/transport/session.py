@@ -1,4 +1,4 @@
-"""One command over a connection: greeted, before it is given anything."""
+"""Runs one command over the shared connection, after a handshake proves that a shell answers."""
 
 from __future__ import annotations
 
@@ -32,8 +32,13 @@ class Session:
         self._process = spawn(command, self._errors.writer)
         self.exchange = Exchange(self._process)
 
-    def greet(self, name: str, wrapping: Wrapping, deadline: float, seconds: float | None) -> UserError | None:
-        """Waits for the greeting; why there was none. `seconds`: no longer than that, whatever the deadline."""
+    def handshake(self, name: str, wrapping: Wrapping, deadline: float, seconds: float | None) -> UserError | None:
+        """Waits for the shell's greeting. Returns why there was none, None after one.
+
+        Args:
+            deadline: on the monotonic clock.
+            seconds: the longest wait, whatever the deadline; None for the deadline alone.
+        """
         end = deadline if seconds is None else min(deadline, time.monotonic() + seconds)
         try:
             told = self.exchange.greeting(wrapping.greeting, end)

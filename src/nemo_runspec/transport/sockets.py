@@ -1,4 +1,4 @@
-"""Where the sockets of SSH connections lie: a folder that only its owner may enter, with a short path."""
+"""The folder of SSH connections' sockets: only its owner may enter it, and its path is short."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class SshHost:
             socket = self._connection.ready(deadline)
             last_try = replaced or socket.fresh
             session = Session(self._connection, socket, wrapping)
-            trouble = session.greet(self.name, wrapping, deadline, None if last_try else GREETING_S)
+            trouble = session.handshake(self.name, wrapping, deadline, None if last_try else GREETING_S)
             if trouble is None:
                 return session
             session.close()

@@ -1,4 +1,4 @@
-"""Where an address leads: what `ssh -G` makes of it with the user's configuration, without any network."""
+"""Resolves an address as `ssh -G` does with the user's configuration, without any network."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def resolve(words: Sequence[str], host: str, config: Path | None = None) -> Reso
     """Asks ssh, once more for each jump host: an alias among them may lead elsewhere too.
 
     Args:
-        words: ssh's options for the address. `config`: the only ones among them that ssh hands on to a jump host.
+        words: ssh's options for the address.
+        config: the only ones among them that ssh hands on to a jump host.
 
     Raises:
         UserError: there is no ssh.

@@ -1,4 +1,4 @@
-"""What OpenSSH's client says when it gets no connection, in plain words with a mend.
+"""Errors of OpenSSH's client that gets no connection, in plain words with a remedy.
 
 The texts are those of OpenSSH 9.2, whose client speaks English in every locale; older ones say the same.
 """
@@ -55,7 +55,7 @@ class FailedConnection:
 
     @property
     def got_through(self) -> bool:
-        """Whether the host itself answered; False where that was only a jump host on the way, or nobody."""
+        """True if the host itself answered; False where that was only a jump host on the way, or nobody."""
         return len(_AT.findall(self.log)) > len(_JUMP.findall(self.log))
 
     def after_hello(self) -> str:

@@ -25,8 +25,8 @@ from nemo_runspec.transport.http_text import (
     error_text,
     http_date,
     message_of,
+    one_short_line,
     retry_after,
-    short,
     shown_url,
     without_secrets,
 )
@@ -46,7 +46,8 @@ class Refused(UserError):
     """The platform understood and said no (4xx), or is elsewhere (3xx): asking again would not help.
 
     Attributes:
-        status: of the answer. `body`: its JSON, else its text.
+        status: of the answer.
+        body: its JSON, else its text.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Reply:
         try:
             return parsed(self.body)
         except ValueError:
-            said = "" if self.secret else f": {short(self.body)}"
+            said = "" if self.secret else f": {one_short_line(self.body)}"
             raise UserError(f"the answer is no JSON{said}", where=self.url) from None
 
 
@@ -98,9 +99,11 @@ class Web:
     """One platform. It is asked by one thread at a time.
 
     Args:
-        base: URL that paths are added to. `name`: of the platform, for a person.
+        base: URL that paths are added to.
+        name: of the platform, for a person.
         headers: called for every request, so that a token may be renewed.
-        timeout: seconds without a byte. `patience`: seconds in all for what may pass by itself.
+        timeout: seconds without a byte.
+        patience: seconds in all for what may pass by itself.
         limits: of an answer's body.
 
     Attributes:
@@ -121,7 +124,7 @@ class Web:
         self.base = base.rstrip("/")
         self.name = name
         self.calls = 0
-        self.say: Callable[[str], None] | None = None
+        self.say: Callable[[str], object] | None = None
         self._headers = headers
         self._timeout = timeout
         self._patience = patience
@@ -132,7 +135,7 @@ class Web:
 
     @property
     def dated(self) -> bool:
-        """Whether any answer has told the platform's time: `time` is its own from then on."""
+        """True if any answer has told the platform's time: `time` is its own from then on."""
         return self._ahead is not None
 
     def time(self) -> float:
@@ -237,7 +240,7 @@ class Web:
             raise _Passing("its answer does not end", not_done=False) from None
         except requests.exceptions.SSLError as error:
             raise UserError(
-                f"{self.name}: its certificate is not trusted: {short(without_secrets(str(error), url))}",
+                f"{self.name}: its certificate is not trusted: {one_short_line(without_secrets(str(error), url))}",
                 where=shown_url(url),
                 remedy="REQUESTS_CA_BUNDLE names a file of certificates to trust",
             ) from None
@@ -250,7 +253,7 @@ class Web:
                 f"{self.name}: the token, or another header, has characters that cannot be sent", where=shown_url(url)
             ) from None
         except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema, ValueError) as error:
-            said = short(without_secrets(str(error), url))
+            said = one_short_line(without_secrets(str(error), url))
             raise UserError(f"{self.name}: {said}", where=shown_url(url)) from None
         except requests.exceptions.RequestException as error:
             raise _Passing(error_text(error, url), not_done=False) from None

@@ -26,16 +26,16 @@ def check_overrides(texts: Sequence[str], configs: Callable[[], Sequence[str]]) 
     """
     for number, text in enumerate(texts):
         if not is_override(text):
-            remedy = _torn(texts[: number + 1]) or _named(text, configs()) or _KINDS
+            remedy = _split_by_shell(texts[: number + 1]) or _meant_as_option(text, configs()) or _KINDS
             raise UserError(f"'{text}' is neither an option nor an override", where=COMMAND_LINE, remedy=remedy)
 
 
 def is_override(text: str) -> bool:
-    """Whether a word is meant as an override: `key=value`, `+key=value`, `~key`."""
+    """True if a word is meant as an override: `key=value`, `+key=value`, `~key`."""
     return ("=" in text and not text.startswith("=")) or text.startswith("~")
 
 
-def _torn(texts: Sequence[str]) -> str:
+def _split_by_shell(texts: Sequence[str]) -> str:
     """The override that a shell has taken apart at its spaces, in quotes; '' where it is none."""
     from nemo_runspec.config.overrides import is_open
 
@@ -45,7 +45,7 @@ def _torn(texts: Sequence[str]) -> str:
     return f"a value with spaces is one word in quotes: {shlex.quote(' '.join(texts[begin:]))}"
 
 
-def _named(text: str, configs: Sequence[str]) -> str:
+def _meant_as_option(text: str, configs: Sequence[str]) -> str:
     """A config or a profile of that name, as it is named; '' where there is none."""
     for option, names in (("-c", configs), ("--run", complete.profile_names())):
         if text in names:

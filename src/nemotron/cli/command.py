@@ -1,4 +1,4 @@
-"""What all commands have in common: `-v` and `-q`, errors in our words, help in the terminal's own colours."""
+"""The common part of all commands: `-v` and `-q`, errors in our words, help in the terminal's own colours."""
 
 from __future__ import annotations
 

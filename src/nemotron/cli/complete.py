@@ -1,4 +1,4 @@
-"""What the shell offers after TAB: profiles, configs, files, overrides and their values. An error offers nothing."""
+"""Completes profiles, configs, files, overrides and their values after TAB. An error offers nothing."""
 
 from __future__ import annotations
 

@@ -10,11 +10,13 @@ _YES = ("y", "yes")
 
 
 def confirmed(question: str, *, yes: bool, what: str, remedy: str | None = None) -> bool:
-    """Whether the person wants it.
+    """True if the person wants it.
 
     Args:
-        question: what is asked, on the error stream. `yes`: it has been answered by an option.
-        what: what is said where nobody can be asked. `remedy`: what to type instead.
+        question: what is asked, on the error stream.
+        yes: it has been answered by an option.
+        what: what is said where nobody can be asked.
+        remedy: what to type instead.
 
     Raises:
         UserError: nobody can be asked.
@@ -32,5 +34,5 @@ def confirmed(question: str, *, yes: bool, what: str, remedy: str | None = None)
 
 
 def can_ask() -> bool:
-    """Whether somebody sits at a terminal: both what is read and the error stream are one."""
+    """True if somebody sits at a terminal: both what is read and the error stream are one."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))

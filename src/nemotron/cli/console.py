@@ -1,4 +1,4 @@
-"""What the command line tells while something runs."""
+"""The console of the command line: lines on a terminal while something runs."""
 
 from __future__ import annotations
 

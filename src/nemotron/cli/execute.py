@@ -1,4 +1,4 @@
-"""What a recipe command does: make the plan or plans, then show, save or run them."""
+"""Carries out a recipe command: makes the plan or plans, then shows, saves or runs them."""
 
 from __future__ import annotations
 

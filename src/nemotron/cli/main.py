@@ -71,7 +71,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether it came of Ctrl-C: as a library was putting back what that had left half changed."""
+    """True if it came of Ctrl-C: as a library was putting back what that had left half changed."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None

@@ -52,7 +52,7 @@ def _pager_for(text: str) -> str | None:
 
 
 def _paged(pager: str, text: str) -> bool:
-    """Whether somebody could read it: false where the pager cannot be started.
+    """True if somebody could read it: false where the pager cannot be started.
 
     Ctrl-C is the pager's meanwhile. One that is closed early has shown what was wanted.
     """

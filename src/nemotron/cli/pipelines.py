@@ -30,7 +30,9 @@ def pipe(words: Sequence[str], invocation: Invocation, start: str | None, end: s
     """Runs or shows the pipeline of a file or of steps; the exit code.
 
     Args:
-        words: a file or steps, then overrides. `start`: the step from which on all is run again. `end`: the last one.
+        words: a file or steps, then overrides.
+        start: the step from which on all is run again.
+        end: the last one.
 
     Raises:
         UserError: a mistake; nothing was run then.

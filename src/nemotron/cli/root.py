@@ -64,7 +64,7 @@ def make_root() -> TyperGroup:
 
 
 def names_folder(argv: Sequence[str]) -> bool:
-    """Whether a command line's first word may be a family or a recipe."""
+    """True if a command line's first word may be a family or a recipe."""
     return bool(argv) and not argv[0].startswith("-") and argv[0] not in COMMANDS
 
 

@@ -1,4 +1,4 @@
-"""How a sweep is shown while it runs: one display of the running members on a terminal, plain lines elsewhere."""
+"""Shows a sweep while it runs: one display of the running members on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def make_display(sweep: Sweep, keys: Sequence[str], total: int | None) -> SweepD
     """A display for standard error.
 
     Args:
-        keys: the overrides that differ. `total`: how many runs there will be, None where nobody knows.
+        keys: the overrides that differ.
+        total: how many runs there will be, None where nobody knows.
     """
     on_terminal = sys.stderr.isatty() and not is_quiet() and os.environ.get("TERM") != "dumb"
     return (LiveDisplay if on_terminal else SweepDisplay)(sweep, keys, total)

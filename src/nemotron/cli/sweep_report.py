@@ -47,7 +47,8 @@ def print_group(group: str, *, sort: str | None = None, form: str = TABLE) -> in
     """Prints a sweep as it is now, running or ended.
 
     Args:
-        group: its name, or the beginning of that. `sort`: a metric, an override's key, `time` or `index`.
+        group: its name, or the beginning of that.
+        sort: a metric, an override's key, `time` or `index`.
         form: one of `-o`.
 
     Raises:
@@ -96,8 +97,10 @@ def _lines(sweep: Sweep, compared: Table) -> list[str]:
     if compared.rows:
         lines += [*_table(compared), ""]
     lines.append(_summary(sweep, compared))
-    if compared.untold:
-        lines.append(paint(f"no run has told '{one_line(compared.untold)}'; {_what_there_is(compared)}", "yellow"))
+    if compared.missing_metric:
+        lines.append(
+            paint(f"no run has told '{one_line(compared.missing_metric)}'; {_what_there_is(compared)}", "yellow")
+        )
     return lines + _failures(sweep.members)
 
 
@@ -191,7 +194,7 @@ def _as_json(sweep: Sweep, status: Status, compared: Table) -> dict[str, Any]:
         "created": sweep.created,
         "ended": sweep.ended,
         "sweeper": sweep.sweeper,
-        "metric": compared.untold or compared.metric,
+        "metric": compared.missing_metric or compared.metric,
         "maximize": sweep.options.maximize,
         "members": [_row_as_json(row) for row in compared.rows],
     }

@@ -69,7 +69,7 @@ def laid_out(rows: Iterable[Sequence[Cell]], width: int | None, indent: int = 2)
         return []
     widths = _widths(table, None if width is None else max(1, width - indent))
     starts = [indent + sum(widths[:number]) + _GAP * number for number in range(len(widths))]
-    return [_Row(starts, widths, width, indent).lines(row) for row in table]
+    return [_TableRow(starts, widths, width, indent).lines(row) for row in table]
 
 
 def table_width(rows: Sequence[Sequence[str]]) -> int:
@@ -79,7 +79,7 @@ def table_width(rows: Sequence[Sequence[str]]) -> int:
 
 
 def has_room(rows: Sequence[Sequence[Cell]], width: int | None) -> bool:
-    """Whether every word has room in its column; names, which stand first, as a whole."""
+    """True if every word has room in its column; names, which stand first, as a whole."""
     if width is None:
         return True
     columns = [[text_of(row[number]) for row in rows] for number in range(len(rows[0]))]
@@ -123,8 +123,8 @@ def _longest_word(text: str) -> int:
 
 
 @dataclass
-class _Row:
-    """One row on its way onto lines: cells side by side in bands; what a cell is too long for begins another band."""
+class _TableRow:
+    """A row on its way onto lines: cells side by side in bands; what a cell is too long for begins another band."""
 
     starts: Sequence[int]
     widths: Sequence[int]

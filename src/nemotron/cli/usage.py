@@ -1,4 +1,4 @@
-"""What Click says of a command line, in our own words: what is wrong, of which command, and what to type instead."""
+"""Rewords Click's usage errors: what is wrong, of which command, and what to type instead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def in_our_words(error: UsageError, ctx: Context, args: Sequence[str]) -> UserEr
     """The same as an error of ours.
 
     Args:
-        ctx: of the command whose words could not be read. `args`: those words.
+        ctx: of the command whose words could not be read.
+        args: those words.
     """
     where = ctx.command_path
     if isinstance(error, NoSuchOption):

@@ -1,4 +1,4 @@
-"""What a dry run may show."""
+"""The views of a dry run."""
 
 from __future__ import annotations
 

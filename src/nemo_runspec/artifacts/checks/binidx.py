@@ -64,7 +64,7 @@ def check_blend(path: str, look: Inspection) -> "Iterator[Defect]":
 
 
 def exists_at(path: str) -> bool:
-    """Whether there is something at a path or prefix."""
+    """True if there is something at a path or prefix."""
     return os.path.exists(path) or os.path.exists(path + ".idx")
 
 

@@ -13,7 +13,8 @@ class Defect(object):
 
     Args:
         what: what is wrong.
-        file: the path it is wrong in. `place`: where in that file: `line 12`, `row 3`, `tensor lm_head.weight`.
+        file: the path it is wrong in.
+        place: where in that file: `line 12`, `row 3`, `tensor lm_head.weight`.
     """
 
     def __init__(self, what: str, file: str = "", place: str = "") -> None:
@@ -44,7 +45,7 @@ class Inspection(object):
         self._until = time.monotonic() + seconds
 
     def is_over(self) -> bool:
-        """Whether the time is up: what has not been looked at by now is left."""
+        """True if the time is up: what has not been looked at by now is left."""
         return not self.whole and time.monotonic() > self._until
 
     def note(self, text: str) -> None:

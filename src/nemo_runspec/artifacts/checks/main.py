@@ -20,7 +20,8 @@ def check(path: str, checker: str, whole: bool, seconds: float) -> "Dict[str, An
     """Looks at a path.
 
     Args:
-        checker: a name of `CHECKERS`. `whole`: everything is read, however long that takes.
+        checker: a name of `CHECKERS`.
+        whole: everything is read, however long that takes.
         seconds: how long it may take else.
 
     Returns: `findings`, a few of them; `more` where there were others; `notes`, what was not looked at; `unchecked`,

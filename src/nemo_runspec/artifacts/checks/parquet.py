@@ -28,7 +28,8 @@ def check_files(
     """All Parquet files at a path.
 
     Args:
-        columns: what each file must have; of several names one is enough. `of_row`: what is wrong with a row, whose
+        columns: what each file must have; of several names one is enough.
+        of_row: what is wrong with a row, whose
             values are those of the first name of each that there is.
     """
     files = files_at(path, _ENDINGS)

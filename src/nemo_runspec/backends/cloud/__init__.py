@@ -1,1 +1,1 @@
-"""What clouds have in common: code and data that pods fetch for themselves, what runs in a pod, limits on waiting."""
+"""The skeleton of clouds: code and data that pods fetch for themselves, what runs in a pod, limits on waiting."""

@@ -1,4 +1,4 @@
-"""What the clients of all platforms' REST APIs have in common: credentials that are renewed, answers that are read."""
+"""The base of the clients of all platforms' REST APIs: credentials are renewed, answers checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.transport.reading import table, tables
 from nemo_runspec.transport.web import Malformed, NotKnown, Refused, Reply, Web
 
-Json = dict[str, Any]
+JsonTable = dict[str, Any]
 T = TypeVar("T")
 
 PATIENCE, AT_ONCE = 60.0, 15.0
@@ -28,8 +28,10 @@ class CloudApi(ABC):
     answer makes no sense; those that change something raise `NotKnown` where it is not known whether they did.
 
     Args:
-        identity: what tells a row of a list from the others. `is_job`: whether a row has the shape of a job.
-        patience: seconds in all for a question whose trouble may pass. `timeout`: seconds without a byte.
+        identity: what tells a row of a list from the others.
+        is_job: whether a row has the shape of a job.
+        patience: seconds in all for a question whose trouble may pass.
+        timeout: seconds without a byte.
 
     Attributes:
         web: counts the requests as `web.calls`.
@@ -40,7 +42,7 @@ class CloudApi(ABC):
         url: str,
         name: str,
         *,
-        identity: Callable[[Json], str],
+        identity: Callable[[JsonTable], str],
         is_job: Callable[[Any], bool],
         patience: float,
         timeout: float,
@@ -68,7 +70,7 @@ class CloudApi(ABC):
         """Adds what to do about an error. `request`: such as `GET /jobs`."""
 
     def may_be_stray(self, web: Web) -> bool:
-        """Whether a refusal of credentials may pass by itself: they were accepted before."""
+        """True if a refusal of credentials may pass by itself: they were accepted before."""
         return web in self._accepted
 
     def reply(self, method: str, path: str, *, web: Web | None = None, repeatable: bool = False, **more: Any) -> Reply:
@@ -115,14 +117,14 @@ class CloudApi(ABC):
             return False
         return True
 
-    def job_at(self, path: str, id: str, params: Mapping[str, Any] | None = None) -> Json | None:
+    def job_at(self, path: str, id: str, params: Mapping[str, Any] | None = None) -> JsonTable | None:
         """A job; None where the platform has none of that id (404).
 
         Raises:
             Malformed: what it answers is not that job.
         """
         try:
-            job: Json = self.get(path, params)
+            job: JsonTable = self.get(path, params)
         except Refused as error:
             if error.status != 404:
                 raise about_a_job(error) from None
@@ -131,7 +133,9 @@ class CloudApi(ABC):
             raise self.malformed(path, "is not that job")
         return job
 
-    def page(self, path: str, key: str, params: Mapping[str, Any], *, jobs: bool = False) -> tuple[Any, list[Json]]:
+    def page(
+        self, path: str, key: str, params: Mapping[str, Any], *, jobs: bool = False
+    ) -> tuple[Any, list[JsonTable]]:
         """A page of a list: its answer, and its rows.
 
         Args:
@@ -166,7 +170,7 @@ class CloudApi(ABC):
         return ask()
 
 
-def page_rows(answer: Any, key: str, is_row: Callable[[Any], bool]) -> list[Json] | None:
+def page_rows(answer: Any, key: str, is_row: Callable[[Any], bool]) -> list[JsonTable] | None:
     """The rows of a page, None for what is no page."""
     found = _named(answer, key)
     return found if isinstance(found, list) and all(map(is_row, found)) else None
@@ -179,7 +183,7 @@ def list_of(answer: Any, key: str) -> list[Any]:
     return found if isinstance(found, list) else lists[0] if len(lists) == 1 else []
 
 
-def rows_of(answer: Any, key: str) -> list[Json]:
+def rows_of(answer: Any, key: str) -> list[JsonTable]:
     """The tables of such a list."""
     return tables(list_of(answer, key))
 

@@ -35,7 +35,8 @@ class Page(NamedTuple):
     """A part of a list.
 
     Args:
-        next: where the next one begins, None for the last. `total`: rows of the whole list, None where nothing says it.
+        next: where the next one begins, None for the last.
+        total: rows of the whole list, None where nothing says it.
     """
 
     rows: Sequence[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""What a platform of pods says about a job, as messages for `diagnosis`."""
+"""Turns what a platform of pods says about a job into messages for `diagnosis`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from nemo_runspec.backends.provider import Event, Handle
-from nemo_runspec.diagnosis.known import KEY, read_known
+from nemo_runspec.diagnosis.known_errors import KEY, read_known
 from nemo_runspec.diagnosis.model import Case, Message, PassedDeadline, Platform
 from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import read_ends

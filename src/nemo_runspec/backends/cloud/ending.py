@@ -1,4 +1,4 @@
-"""How a job that is over ended: by the last lines of its nodes, waited for a moment, else by what its platform says."""
+"""The end of a job that is over: by the last lines of its nodes, waited for a moment, else as its platform says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.records.status import JobStatus
-from nemo_runspec.script.markers import NodeMarker, cause, contradiction, contradicts, decisive
+from nemo_runspec.script.markers import NodeMarker, cause, contradiction, contradicts, deciding_marker
 from nemo_runspec.script.pod_marker import read_ends
 
 LATE = 120.0
@@ -26,7 +26,8 @@ class LastLines:
     """The end of a job's log.
 
     Args:
-        ends: how each node ended, by its number. `unread`: why more than that is not known yet, '' where nothing is
+        ends: how each node ended, by its number.
+        unread: why more than that is not known yet, '' where nothing is
             missing, or nothing more will come.
     """
 
@@ -36,7 +37,7 @@ class LastLines:
 
     @property
     def failed(self) -> bool:
-        """Whether a node says that it failed."""
+        """True if a node says that it failed."""
         return any(end.exit_code for end in self.ends.values())
 
 
@@ -51,7 +52,8 @@ def read_last_lines(
     """The ends of the logs of jobs that are over, all of them waited for at once.
 
     Args:
-        read: a job's last lines, by its number. `expects_more`: whether lines of it may come that tell more.
+        read: a job's last lines, by its number.
+        expects_more: whether lines of it may come that tell more.
         pauses: seconds before each question: a log may come later than the state.
     """
     found: dict[int, LastLines] = {}
@@ -86,7 +88,7 @@ def conclude(
     """
     if status.state not in ("succeeded", "failed"):
         return status
-    end = decisive(lines.ends.values())
+    end = deciding_marker(lines.ends.values())
     if end is not None and end.exit_code:
         return _as_the_node_says(status, end)
     if status.state == "succeeded":

@@ -1,4 +1,4 @@
-"""What a platform has written down about a job, as lines of a log: every event once."""
+"""Lines of a log made of a platform's events for a job: every event once."""
 
 from __future__ import annotations
 

@@ -87,10 +87,12 @@ class CloudTarget(Target):
         shared: whether the job's directory lies on storage that outlives its pods and that all of them see.
         s3_endpoint: '' is Amazon's.
         cloud_metadata: the buckets of which the job is told where they are and with which keys, in `CLOUD_METADATA`.
-        queue_timeout, pull_timeout, start_timeout: seconds. `on_timeout`: `warn`, `stop`, or '' for what fits each.
+        queue_timeout, pull_timeout, start_timeout: seconds.
+        on_timeout: `warn`, `stop`, or '' for what fits each.
         stall_timeout: seconds without progress, after which the job ends itself; None for as long as it likes.
         retries: of a job that was evicted or had a bad node; never of one that failed by itself.
-        warnings: what is odd but not wrong. `unfilled`: what must be mended before a submission.
+        warnings: what is odd but not wrong.
+        unfilled: what must be mended before a submission.
     """
 
     spec_variables: ClassVar[str]
@@ -256,7 +258,8 @@ def make_cloud_target(
     """A platform's target as its declarations have it.
 
     Args:
-        env: the merged profile. `problems`: what is wrong with the platform's own keys.
+        env: the merged profile.
+        problems: what is wrong with the platform's own keys.
 
     Raises:
         UserError: these, and what is wrong with the keys of all clouds, at once.

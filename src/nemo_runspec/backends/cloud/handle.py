@@ -60,7 +60,7 @@ class PodHandle:
 
     @property
     def is_doubted(self) -> bool:
-        """Whether there may be another job of its name: one of several requests that was served late."""
+        """True if there may be another job of its name: one of several requests that was served late."""
         return bool(self.stored.get("doubt"))
 
     def made(self, id: str, *, doubt: bool = False, **more: Any) -> dict[str, Any]:

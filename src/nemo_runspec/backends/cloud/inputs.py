@@ -1,4 +1,4 @@
-"""Whether a cloud job's inputs are there: a volume can be asked only where this machine has it mounted too."""
+"""Checks a cloud job's inputs: a volume can be asked only where this machine has it mounted too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the parts of a cloud job lie, as its pods see them."""
+"""The layout of a cloud job's files, as its pods see them."""
 
 from __future__ import annotations
 

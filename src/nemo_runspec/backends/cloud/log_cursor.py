@@ -1,4 +1,4 @@
-"""How far the log of a pod was read, where lines have times and are not counted in bytes: every line once, in order."""
+"""The cursor in a pod's log whose lines have times and are not counted in bytes: every line once, in order."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ class LogLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogCursor:
-    """How far a log was read.
+    """The place up to which a log was read.
 
     A pod that its platform starts again writes on in the same log, after its end: that is another life.
 
     Args:
-        time: of the last line. `taken`: how many lines of that very time were read.
-        total: lines read in all. `before`: how many of them were of earlier lives.
+        time: of the last line.
+        taken: how many lines of that very time were read.
+        total: lines read in all.
+        before: how many of them were of earlier lives.
         ended: the last line was a node's last one.
     """
 
@@ -55,7 +57,7 @@ class LogCursor:
         return {name: value for name, value in asdict(self).items() if value}
 
     def after(self, lines: Sequence[LogLine]) -> list[LogLine]:
-        """Those of the lines that were not read yet."""
+        """The lines that were not read yet."""
         same = [line for line in lines if line.time == self.time]
         return [*same[self.taken :], *(line for line in lines if line.time > self.time)]
 
@@ -93,7 +95,7 @@ def _count(value: object) -> int:
 
 
 def pod_cursors(cursors: Cursors, name: str) -> Cursors:
-    """Those of the logs of pods whose names begin with a job's, without what says of a pod that it has ended."""
+    """Cursors of the logs of pods whose names begin with a job's, without what says of a pod that it has ended."""
     return {path: each for path, each in cursors.items() if path.startswith(f"{name}-") and ENDED not in path}
 
 

@@ -1,4 +1,4 @@
-"""How a pod finds out which of a job's pods it is: by variables that the supervisor around it has set."""
+"""The shell by which a pod finds out which of a job's pods it is: variables that the supervisor around it has set."""
 
 from __future__ import annotations
 

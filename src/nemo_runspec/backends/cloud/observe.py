@@ -1,4 +1,4 @@
-"""What is asked about jobs of every platform of pods, over a table of what each platform brings for it."""
+"""Questions about jobs of every platform of pods, over a table of what each platform brings for them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from nemo_runspec.records.status import JobStatus
 from nemo_runspec.script.pod_marker import inputs_of, metrics_history, outputs_of, wandb_run_of
 from nemo_runspec.transport.web import Refused
 
-Api = TypeVar("Api", bound=CloudApi)
+AskedApi = TypeVar("AskedApi", bound=CloudApi)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class PodPlatform(Generic[Api]):
+class PodPlatform(Generic[AskedApi]):
     """What a platform of pods can be asked of its jobs, and told.
 
     Args:
@@ -44,23 +44,23 @@ class PodPlatform(Generic[Api]):
 
     name: str
     connect: Callable[[Handle], Api]
-    find_id: Callable[[Api, Handle], str]
-    poll: Callable[[Api, Sequence[JobRef]], Sequence[JobStatus]]
-    stop: Callable[[Api, Handle], object]
-    delete: Callable[[Api, Handle, str], str]
-    new_chunks: Callable[[Api, Handle, Cursors, int], Sequence[LogChunk]]
-    last_lines: Callable[[Api, Handle], bytes]
-    replicas: Callable[[Api, str], Sequence[Replica]]
-    events: Callable[[Api, str], Sequence[Event]]
-    diagnose: Callable[[Api, Handle, JobStatus, bytes], Diagnosis | None]
+    find_id: Callable[[AskedApi, Handle], str]
+    poll: Callable[[AskedApi, Sequence[JobRef]], Sequence[JobStatus]]
+    stop: Callable[[AskedApi, Handle], object]
+    delete: Callable[[AskedApi, Handle, str], str]
+    new_chunks: Callable[[AskedApi, Handle, Cursors, int], Sequence[LogChunk]]
+    last_lines: Callable[[AskedApi, Handle], bytes]
+    replicas: Callable[[AskedApi, str], Sequence[Replica]]
+    events: Callable[[AskedApi, str], Sequence[Event]]
+    diagnose: Callable[[AskedApi, Handle, JobStatus, bytes], Diagnosis | None]
     next_attempt: Callable[[Handle, int], Handle]
     explained: frozenset[str] = frozenset({"failed"})
 
 
-class PodObserver(CloudProvider, Generic[Api]):
+class PodObserver(CloudProvider, Generic[AskedApi]):
     """What is asked about jobs that were submitted; connections are kept by `PodPlatform.connect`."""
 
-    platform: PodPlatform[Api]
+    platform: PodPlatform[AskedApi]
 
     def status(self, handles: Sequence[JobRef], *, places: bool = False) -> Sequence[JobStatus]:
         """As `Provider.status`. Nobody's place in a queue is told."""
@@ -128,7 +128,7 @@ class PodObserver(CloudProvider, Generic[Api]):
     def _verdict(self, handle: Handle, status: JobStatus, log: bytes) -> Diagnosis | None:
         return self.platform.diagnose(self.platform.connect(handle), handle, status, log)
 
-    def _by_id(self, handle: Handle, ask: Callable[[Api, str], T]) -> T | None:
+    def _by_id(self, handle: Handle, ask: Callable[[AskedApi, str], T]) -> T | None:
         """An answer about a job, None where there is no such job."""
         api = self.platform.connect(handle)
         id = self.platform.find_id(api, handle)

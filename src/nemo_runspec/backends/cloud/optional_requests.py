@@ -26,7 +26,8 @@ class OptionalRequests:
     """What is asked besides while jobs are looked at once. What was not answered is not asked for again.
 
     Args:
-        platform: its name, for a person. `webs`: whose patience is less meanwhile.
+        platform: its name, for a person.
+        webs: whose patience is less meanwhile.
         until_silence: after no answer at all nothing more is asked: it would only take longer.
 
     Attributes:

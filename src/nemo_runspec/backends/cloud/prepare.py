@@ -11,11 +11,12 @@ from typing import Any
 from nemo_runspec.backends.base import Rendering
 from nemo_runspec.backends.capabilities import KeepsFiles, KeptFiles
 from nemo_runspec.backends.cloud.handle import PodHandle
-from nemo_runspec.backends.cloud.observe import Api, PodObserver
+from nemo_runspec.backends.cloud.observe import AskedApi, PodObserver
 from nemo_runspec.backends.cloud.render import PAYLOAD, render
 from nemo_runspec.backends.cloud.request import UPLOAD
-from nemo_runspec.backends.provider import Handle, Parts, Policy, Prepared, Say
+from nemo_runspec.backends.provider import Handle, Parts, Policy, Prepared
 from nemo_runspec.check import Check
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.submission.request import Submission
@@ -36,7 +37,7 @@ class Answers:
     handle: Mapping[str, Any] = field(default_factory=dict)
 
 
-class PodProvider(PodObserver[Api], KeepsFiles):
+class PodProvider(PodObserver[AskedApi], KeepsFiles):
     """The submission side of every platform of pods; what differs are the steps that a platform has to bring."""
 
     def files_of(self, handle: Handle, plan: Plan) -> KeptFiles:
@@ -124,13 +125,13 @@ class PodProvider(PodObserver[Api], KeepsFiles):
         Raises:
             UserError: no way fits; the error names all of them and what each would need.
         """
-        from nemo_runspec.backends.cloud.code.transports import offer_of
+        from nemo_runspec.backends.cloud.code.transports import transports_of
         from nemo_runspec.backends.cloud.code.upload import load, pod_arguments
         from nemo_runspec.submission.layout import job_files
 
         texts = {name: text for name, text in job_files(plan, render(plan, {})).items() if name != PAYLOAD}
-        offer = offer_of(plan, submission.secrets, inline_word=self.longest_word(plan))
-        return pod_arguments(load(plan, texts, parts, offer, say))
+        offered = transports_of(plan, submission.secrets, inline_word=self.longest_word(plan))
+        return pod_arguments(load(plan, texts, parts, offered, say))
 
 
 def refuse(checks: Iterable[Check], say: Say) -> None:

@@ -1,4 +1,4 @@
-"""How far a running job is, read in its directory where this machine sees it (`run_dir_here`): nobody is asked."""
+"""The progress of a running job, read in its directory where this machine sees it (`run_dir_here`): nobody is asked."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ def with_fresh_credentials(ask: Callable[[], T], renew: Callable[[], object]) ->
     """The answer to a question that may be asked twice, also where credentials that were taken are refused for once.
 
     Args:
-        ask: only what does no harm if it is done twice. `renew`: gets the credentials anew, from where they are kept.
+        ask: only what does no harm if it is done twice.
+        renew: gets the credentials anew, from where they are kept.
 
     Raises:
         Refused: they are still refused, or it is something else.

@@ -17,8 +17,10 @@ def read_sent(folder: Path, platform: str, variables: str, handle: Handle) -> di
     """The payload as it was sent the first time, but for the number of the attempt.
 
     Args:
-        folder: the job's on this machine. `platform`: its name, for a person.
-        variables: the key of `spec` with the variables. `handle`: of the attempt that it is for.
+        folder: the job's on this machine.
+        platform: its name, for a person.
+        variables: the key of `spec` with the variables.
+        handle: of the attempt that it is for.
 
     Raises:
         UserError: it is not there, or is no such thing.

@@ -22,7 +22,8 @@ class StateMapping:
     """What one of a platform's words means.
 
     Args:
-        state: one of `records.record.STATES`. `reason`: in words.
+        state: one of `records.record.STATES`.
+        reason: in words.
         phase: the deadline that runs meanwhile: `queue`, `pull` or `start`; '' for none.
         ending: the platform is ending the job, whether its pods ever ran or not.
     """
@@ -34,7 +35,7 @@ class StateMapping:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen to the job."""
+        """True if nothing more will happen to the job."""
         return is_over(self.state)
 
 

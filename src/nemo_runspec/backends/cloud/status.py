@@ -1,4 +1,4 @@
-"""How jobs of a platform are: a few asked for by their ids, many by a list, and absence confirmed before it is told."""
+"""Polls jobs of a platform: a few by their ids, many by a list; absence is confirmed before it is told."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nemo_runspec.backends.cloud.api import JsonTable
 from nemo_runspec.backends.cloud.ending import LastLines, read_last_lines
 from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
@@ -25,16 +26,14 @@ BY_ID = 64
 SAMPLE = 16
 """Jobs of a list of which one look asks what they wait for; the others have their turn later."""
 
-Row = dict[str, Any]
-"""A job as its platform describes it."""
-
 
 @dataclass(frozen=True, slots=True)
 class JobDetail:
     """What was read of a job beside its state, for `collect` and `diagnose`: `JobStatus.detail` of every cloud.
 
     Args:
-        row: the platform's own description. `log`: the last lines of its nodes, None where they were not asked for.
+        row: the platform's own description.
+        log: the last lines of its nodes, None where they were not asked for.
     """
 
     row: Mapping[str, Any]
@@ -42,13 +41,15 @@ class JobDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a job has come.
+class JobProgress:
+    """The progress of a job before it ends.
 
     Args:
-        mapping: its state. `why`: why it waits, or is as it is, in words; '' for the mapping's own reason.
+        mapping: its state.
+        why: why it waits, or is as it is, in words; '' for the mapping's own reason.
         phase: which of its deadlines runs; '' for the mapping's, None where it was not asked what it waits for.
-        nodes: the machines it has, with commas. `failing`: its image was asked for and refused, as it will be again.
+        nodes: the machines it has, with commas.
+        failing: its image was asked for and refused, as it will be again.
         begun: some of its nodes run and others do not.
     """
 
@@ -64,26 +65,27 @@ class JobSource(ABC):
     """The questions by which a platform's jobs are found. Each raises `Malformed` for an answer that makes no sense.
 
     Attributes:
-        platform: its name, for a person. `few`: so many jobs are asked for one by one, more of them by a list.
+        platform: its name, for a person.
+        few: so many jobs are asked for one by one, more of them by a list.
     """
 
     platform: str
     few: int
 
     @abstractmethod
-    def by_id(self, handle: Handle) -> Row | None:
+    def by_id(self, handle: Handle) -> JsonTable | None:
         """The job of the handle's id, None where the platform says that there is none. One request."""
 
     @abstractmethod
-    def by_name(self, handle: Handle) -> Row | None:
+    def by_name(self, handle: Handle) -> JsonTable | None:
         """The job of the handle's name and attempt, None where there is none."""
 
     @abstractmethod
-    def listed(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
+    def listed(self, handles: Mapping[int, Handle]) -> Mapping[int, JsonTable]:
         """Those of the jobs that the platform's list has."""
 
     @abstractmethod
-    def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
+    def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, JsonTable]:
         """Those of the jobs, to which their ids do not lead, that a list has all the same: one answer may be stray."""
 
 
@@ -96,7 +98,8 @@ class JobReader(JobSource):
     Attributes:
         requests: what is asked besides.
         absent: what is said of a job that the platform had, and has no more; `{id}` is its id.
-        logged: states of jobs whose last lines are read. `pauses`: seconds before each look for them.
+        logged: states of jobs whose last lines are read.
+        pauses: seconds before each look for them.
     """
 
     absent: str
@@ -107,15 +110,15 @@ class JobReader(JobSource):
         self.requests = OptionalRequests(self.platform, *webs)
 
     @abstractmethod
-    def mapping_of(self, row: Row) -> StateMapping:
-        """How a job is by the platform's own words."""
+    def mapping_of(self, row: JsonTable) -> StateMapping:
+        """Maps the platform's own words to a state."""
 
     @abstractmethod
     def sample(self, found: Mapping[int, StateMapping]) -> set[int]:
         """Of which of many jobs more is asked."""
 
     @abstractmethod
-    def status_of(self, handle: JobRef, row: Row, *, few: bool, asked: bool) -> JobStatus:
+    def status_of(self, handle: JobRef, row: JsonTable, *, few: bool, asked: bool) -> JobStatus:
         """How a job is. `few`: no more are asked about at once. `asked`: it is one of the sample."""
 
     @abstractmethod
@@ -124,14 +127,14 @@ class JobReader(JobSource):
 
     @abstractmethod
     def expects_more(self, handle: Handle, status: JobStatus, lines: LastLines) -> bool:
-        """Whether lines may still come that tell more of how it ended."""
+        """True if lines may still come that tell more of how it ended."""
 
     @abstractmethod
     def ended(self, handle: Handle, status: JobStatus, lines: LastLines) -> JobStatus:
-        """How it ended, as its nodes say, else its platform."""
+        """The end of a job, as its nodes say, else its platform."""
 
     def poll(self, handles: Sequence[JobRef]) -> list[JobStatus]:
-        """How jobs are, in the order of the handles, and how those that are over ended.
+        """Polls jobs, in the order of the handles; those that are over with their end.
 
         One without an id is looked for by its name, and `JobStatus.gone` where there is no such job. One that neither a
         list nor its id leads to is `JobStatus.absent`; one of which the answer makes no sense is `unknown`.
@@ -172,12 +175,12 @@ class JobReader(JobSource):
         return [self.ended(over[n], each, lines[n]) if n in over else each for n, each in enumerate(statuses)]
 
 
-def find_jobs(source: JobSource, handles: Sequence[Handle]) -> tuple[dict[int, Row], dict[int, str]]:
+def find_jobs(source: JobSource, handles: Sequence[Handle]) -> tuple[dict[int, JsonTable], dict[int, str]]:
     """The jobs that there are, by the handle's number; and why it is not known of others whether they are there.
 
     A handle without an id, or of which there may be another job (`doubt`), is looked for by its name.
     """
-    found, unclear = dict[int, Row](), dict[int, str]()
+    found, unclear = dict[int, JsonTable](), dict[int, str]()
     for n, handle in enumerate(handles):
         if not handle_id(handle) or PodHandle(handle).is_doubted:
             _ask(source.by_name, n, handle, found, unclear)
@@ -200,7 +203,11 @@ def find_jobs(source: JobSource, handles: Sequence[Handle]) -> tuple[dict[int, R
 
 
 def _ask(
-    ask: Callable[[Handle], Row | None], n: int, handle: Handle, found: dict[int, Row], unclear: dict[int, str]
+    ask: Callable[[Handle], JsonTable | None],
+    n: int,
+    handle: Handle,
+    found: dict[int, JsonTable],
+    unclear: dict[int, str],
 ) -> None:
     try:
         row = ask(handle)
@@ -211,9 +218,11 @@ def _ask(
         found[n] = row
 
 
-def pick(rows: Iterable[Row], handles: Mapping[int, Handle], id_of: Callable[[Row], str]) -> dict[int, Row]:
+def pick(
+    rows: Iterable[JsonTable], handles: Mapping[int, Handle], id_of: Callable[[JsonTable], str]
+) -> dict[int, JsonTable]:
     """The rows of jobs with ids. No further page is asked for once all are found."""
-    wanted, found = {handle_id(handle) for handle in handles.values()}, dict[str, Row]()
+    wanted, found = {handle_id(handle) for handle in handles.values()}, dict[str, JsonTable]()
     for row in rows if wanted else ():
         if id_of(row) in wanted:
             found[id_of(row)] = row
@@ -235,7 +244,8 @@ def missing(handle: Handle, absent: str, unclear: str) -> JobStatus:
     """A job that was not found.
 
     Args:
-        absent: what is said of one that the platform had. `unclear`: why it is not known whether it is there.
+        absent: what is said of one that the platform had.
+        unclear: why it is not known whether it is there.
     """
     if unclear:
         return JobStatus("unknown", unclear, facts=facts_of(handle))
@@ -256,7 +266,7 @@ def nodes_of(pods: Iterable[Replica]) -> str:
 
 def describe(
     handle: Handle,
-    progress: Progress,
+    progress: JobProgress,
     detail: JobDetail,
     *,
     id: str,
@@ -268,7 +278,9 @@ def describe(
     """A job of which the platform says how it is.
 
     Args:
-        id: the platform's. `word`: its own for the state. `replicas`: how many of several pods run, in words.
+        id: the platform's.
+        word: its own for the state.
+        replicas: how many of several pods run, in words.
         started, ended: seconds since 1970, None where that is not known.
     """
     mapping, reason = progress.mapping, progress.why or progress.mapping.reason

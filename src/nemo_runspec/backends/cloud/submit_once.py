@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from nemo_runspec.transport.web import NotKnown
 
-Job = TypeVar("Job")
+FoundJob = TypeVar("FoundJob")
 
 
 def submit_once(
-    create: Callable[[], Job],
-    find: Callable[[], Job | None],
+    create: Callable[[], FoundJob],
+    find: Callable[[], FoundJob | None],
     *,
     before: Sequence[float],
     after: Sequence[Sequence[float]],
@@ -24,11 +24,12 @@ def submit_once(
     sent: bool = False,
     check: bool = True,
     sleep: Callable[[float], None] = time.sleep,
-) -> tuple[Job, bool]:
+) -> tuple[FoundJob, bool]:
     """Makes the job, unless it is there. The job, and whether another one may turn up.
 
     Args:
-        create: makes it with one request. `find`: the job that is there, else None.
+        create: makes it with one request.
+        find: the job that is there, else None.
         before: seconds before each look that comes before the first request; none where a name is taken once only.
         after: for each request, should it break, the seconds before each look that comes after it.
         say: called with why it is not known whether it was made.
@@ -57,8 +58,8 @@ def submit_once(
 
 
 def look(
-    find: Callable[[], Job | None], pauses: Sequence[float], sleep: Callable[[float], None] = time.sleep
-) -> Job | None:
+    find: Callable[[], FoundJob | None], pauses: Sequence[float], sleep: Callable[[float], None] = time.sleep
+) -> FoundJob | None:
     """The job as soon as it is there, else None.
 
     Args:

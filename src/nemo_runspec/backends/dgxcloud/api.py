@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from nemo_runspec.backends.cloud.api import AT_ONCE, PATIENCE, CloudApi, Json, rows_of
+from nemo_runspec.backends.cloud.api import AT_ONCE, PATIENCE, CloudApi, JsonTable, rows_of
 from nemo_runspec.backends.cloud.connections import Page, every_row, kept_for_thread
 from nemo_runspec.backends.dgxcloud.fields import require_encryption
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
@@ -18,8 +18,6 @@ from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table, text, whole
 from nemo_runspec.transport.web import Refused, Reply, Web
-
-Row = Json
 
 PAGE = 500
 """Rows of a list per request: the most that run:ai gives."""
@@ -37,7 +35,8 @@ class RunaiApi(CloudApi):
     """One run:ai control plane, and its cluster's API server where one is named.
 
     Args:
-        base_url: such as `https://example.com/api/v1`. `kube_url`: '' where there is none.
+        base_url: such as `https://example.com/api/v1`.
+        kube_url: '' where there is none.
         token: shared by all that are the same application.
     """
 
@@ -50,17 +49,17 @@ class RunaiApi(CloudApi):
         self._kube_pause = 0.0
         self._token = token
         self._used = ""
-        self._projects: list[Row] = []
+        self._projects: list[JsonTable] = []
 
     @property
     def webs(self) -> Sequence[Web | None]:
         return (self.web, self.kube)
 
-    def projects(self) -> list[Row]:
+    def projects(self) -> list[JsonTable]:
         self._projects = list(self._pages("/org-unit/projects", "projects"))
         return self._projects
 
-    def project(self, name: str) -> Row:
+    def project(self, name: str) -> JsonTable:
         """The project of exactly this name. Raises `UserError` where there is none."""
         found = _named(name, self._projects) or _named(name, self.projects())
         if len(found) == 1:
@@ -76,27 +75,27 @@ class RunaiApi(CloudApi):
             key="project_name",
         )
 
-    def claims(self, project_id: str = "") -> list[Row]:
+    def claims(self, project_id: str = "") -> list[JsonTable]:
         """The data sources that are persistent volume claims: `meta` and `spec` of run:ai's assets."""
         return rows_of(self.get("/asset/datasource/pvc", {"projectId": project_id or None}), "entries")
 
-    def credentials(self, project_id: str = "") -> list[Row]:
+    def credentials(self, project_id: str = "") -> list[JsonTable]:
         """The credentials run:ai keeps, as `meta` and `spec`; it gives no values away."""
         return rows_of(self.get("/asset/credentials", {"projectId": project_id or None}, secret=True), "entries")
 
-    def create(self, kind: str, payload: Mapping[str, Any]) -> Row:
+    def create(self, kind: str, payload: Mapping[str, Any]) -> JsonTable:
         """Submits a workload; the answer has `workloadId`."""
         return table(self.send("POST", f"/workloads/{kind}", body=payload))
 
-    def detail(self, id: str) -> Row | None:
+    def detail(self, id: str) -> JsonTable | None:
         """A workload of any kind: `phase`, `conditions`, `pendingSchedulingMessages`; None where there is none."""
         return self.job_at(f"/workloads/{id}", id)
 
-    def workload(self, kind: str, id: str) -> Row:
+    def workload(self, kind: str, id: str) -> JsonTable:
         """One workload with its spec; its phase is `actualPhase` here."""
         return table(self.get(f"/workloads/{kind}/{id}"))
 
-    def workloads(self, filters: Sequence[str] = (), *, deleted: bool = False) -> Iterator[Row]:
+    def workloads(self, filters: Sequence[str] = (), *, deleted: bool = False) -> Iterator[JsonTable]:
         """Workloads of all kinds, the newest first; further pages are asked for as they are needed.
 
         Args:
@@ -114,17 +113,17 @@ class RunaiApi(CloudApi):
     def delete(self, kind: str, id: str) -> bool:
         return self.change("DELETE", f"/workloads/{kind}/{id}")
 
-    def events(self, id: str) -> list[Row]:
+    def events(self, id: str) -> list[JsonTable]:
         """What the cluster has written down about a workload, the newest first."""
         return list(self._pages(f"/workloads/{id}/events", "events"))
 
-    def history(self, id: str) -> list[Row]:
+    def history(self, id: str) -> list[JsonTable]:
         return list(self._pages(f"/workloads/{id}/history", "records"))
 
-    def pods(self, id: str) -> list[Row]:
+    def pods(self, id: str) -> list[JsonTable]:
         return rows_of(self.get(f"/workloads/{id}/pods"), "pods")
 
-    def kube_pods(self, namespace: str) -> list[Row]:
+    def kube_pods(self, namespace: str) -> list[JsonTable]:
         """The pods of a namespace, as Kubernetes describes them. Only with a `kube_url`."""
         return rows_of(self._ask_kube(f"/api/v1/namespaces/{namespace}/pods").json(), "items")
 
@@ -138,12 +137,12 @@ class RunaiApi(CloudApi):
 
     @property
     def kube_refuses(self) -> bool:
-        """Whether the cluster has refused this application, as far as it was asked: asking now would not help."""
+        """True if the cluster has refused this application, as far as it was asked: asking now would not help."""
         return isinstance(self._kube_trouble, Refused)
 
     @property
     def kube_closed(self) -> bool:
-        """Whether it has never let this application in: what it alone knows will not be known later either."""
+        """True if it has never let this application in: what it alone knows will not be known later either."""
         return self.kube_refuses and self.kube not in self._accepted
 
     def ask_kube_now(self) -> None:
@@ -177,7 +176,7 @@ class RunaiApi(CloudApi):
 
     def _pages(
         self, path: str, key: str, params: Mapping[str, Any] | None = None, *, jobs: bool = False
-    ) -> Iterator[Row]:
+    ) -> Iterator[JsonTable]:
         """Every row once. A page says where the `next` one begins; the last says nothing, or brings nothing new."""
 
         def page(offset: int) -> Page:
@@ -212,7 +211,8 @@ def connect(
 
     Args:
         handle: with `base_url`, `client_id`, `kube`, and where the secret is: `profile`, `env_file`.
-        secrets: of a submission, which may hold `client_secret`. `patience`: seconds for a question.
+        secrets: of a submission, which may hold `client_secret`.
+        patience: seconds for a question.
 
     Raises:
         UserError: there is no client secret to be found, or it would be sent so that others can read it.
@@ -235,11 +235,11 @@ def _token(url: str, application: str, secret: str) -> Token:
     return _TOKENS.setdefault((url, application, secret), Token(partial(fetch_token, web, application, secret)))
 
 
-def _named(name: str, there: Sequence[Row]) -> list[Row]:
+def _named(name: str, there: Sequence[JsonTable]) -> list[JsonTable]:
     return [row for row in there if row.get("name") == name]
 
 
-def _identity(row: Row) -> str:
+def _identity(row: JsonTable) -> str:
     """The id of a workload, or of anything else that is listed; the whole row where it has none."""
     meta = table(row.get("meta")) or table(row.get("metadata"))
     named = (row.get("id"), row.get("workloadId"), meta.get("id"), meta.get("uid"))

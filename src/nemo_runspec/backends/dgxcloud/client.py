@@ -22,7 +22,8 @@ from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
 from nemo_runspec.backends.dgxcloud.diagnose import diagnose
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name, claim_of
 from nemo_runspec.backends.dgxcloud.pods import Pod
-from nemo_runspec.backends.provider import Handle, Say
+from nemo_runspec.backends.provider import Handle
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of

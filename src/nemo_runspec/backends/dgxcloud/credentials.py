@@ -1,4 +1,4 @@
-"""Where the client secret of a run:ai application is found: a submission's, the profile's own, the environment's."""
+"""Finds the client secret of a run:ai application: a submission's, the profile's own, the environment's."""
 
 from __future__ import annotations
 

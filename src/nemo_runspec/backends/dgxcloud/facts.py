@@ -1,4 +1,4 @@
-"""What run:ai and its cluster say of a job's pods: asked once, for how the job ended as for why."""
+"""Facts that run:ai and its cluster report of a job's pods: asked once, for how the job ended as for why."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nemo_runspec.backends.cloud.api import JsonTable
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.status import JobDetail
-from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.payload import TRAININGS
 from nemo_runspec.backends.dgxcloud.pods import namespace_of, newest_events
 from nemo_runspec.backends.provider import Event, Handle
@@ -27,8 +28,8 @@ class Evidence:
     `unasked`: what was not answered, for a person.
     """
 
-    workload: Row
-    pods: tuple[Row, ...] = ()
+    workload: JsonTable
+    pods: tuple[JsonTable, ...] = ()
     events: tuple[Event, ...] = ()
     unasked: tuple[str, ...] = ()
 
@@ -38,7 +39,8 @@ class WorkloadDetail(JobDetail):
     """`JobStatus.detail` of a workload.
 
     Args:
-        evidence: what was asked of its pods already. `uncoded`: nobody names its exit code.
+        evidence: what was asked of its pods already.
+        uncoded: nobody names its exit code.
     """
 
     evidence: Evidence | None = None
@@ -66,7 +68,7 @@ def gather(api: RunaiApi, handle: Handle, status: JobStatus) -> Evidence:
 
 
 def is_ailing(workload: Mapping[str, Any]) -> bool:
-    """Whether it runs and run:ai says that not all of it is well."""
+    """True if it runs and run:ai says that not all of it is well."""
     return workload.get("phase") == "Degraded"
 
 
@@ -89,14 +91,14 @@ def node_of(pod: Mapping[str, Any]) -> str:
     return text(pod.get("nodeName")) or text(table(pod.get("spec")).get("nodeName"))
 
 
-def containers(pod: Mapping[str, Any]) -> list[Row]:
+def containers(pod: Mapping[str, Any]) -> list[JsonTable]:
     """A pod's containers, in the form of run:ai's API as in that of Kubernetes."""
     status = table(pod.get("status"))
     listed = (status.get("initContainerStatuses"), status.get("containerStatuses"), pod.get("containers"))
     return [container for part in listed for container in tables(part)]
 
 
-def states_of(container: Mapping[str, Any]) -> Iterator[Row]:
+def states_of(container: Mapping[str, Any]) -> Iterator[JsonTable]:
     """Each state of a container: Kubernetes nests it, run:ai may not."""
     for key in ("state", "lastState"):
         yield from tables([*table(container.get(key)).values()])
@@ -106,7 +108,7 @@ def states_of(container: Mapping[str, Any]) -> Iterator[Row]:
 
 def _kube_pods(
     requests: OptionalRequests, api: RunaiApi, namespace: str, pods: Iterable[Mapping[str, Any]]
-) -> list[Row]:
+) -> list[JsonTable]:
     """The same pods as the cluster describes them, where the profile names it: it says why a container ended."""
     names = {text(pod.get("name")) for pod in pods}
     if api.kube is None or not names:

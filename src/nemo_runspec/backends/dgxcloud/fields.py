@@ -1,4 +1,4 @@
-"""What a DGX Cloud profile may say, and the target a plan gets from it. Pure: run:ai is not asked for anything.
+"""The keys of a DGX Cloud profile, and the target that a plan gets from them. Pure: run:ai is not asked for anything.
 
 The arguments of NeMo-Run's `DGXCloudExecutor` named here are those of 0.11.1.
 """

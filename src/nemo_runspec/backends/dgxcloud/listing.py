@@ -1,4 +1,4 @@
-"""What run:ai has for a profile's application: `nemotron dgxcloud projects | pvcs | workloads | credentials`."""
+"""Lists of a profile's application: `nemotron dgxcloud projects | pvcs | workloads | credentials`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from nemo_runspec.backends.dgxcloud.api import RunaiApi, connect
-from nemo_runspec.backends.listing import Listing, ListingRequest, Listings, Row
+from nemo_runspec.backends.listing import Listing, ListingRequest, ListingRow, Listings
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.reading import table, text, texts
 
@@ -29,7 +29,7 @@ def connected(env: Mapping[str, Any], profile: str | None, env_file: str | None)
     return connect({"base_url": env["base_url"], "client_id": env["client_id"], **where}, given)
 
 
-def _projects(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
+def _projects(request: ListingRequest[RunaiApi]) -> Iterator[ListingRow]:
     for row in request.api.projects():
         status = table(row.get("status"))
         yield {
@@ -41,7 +41,7 @@ def _projects(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
         }
 
 
-def _pvcs(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
+def _pvcs(request: ListingRequest[RunaiApi]) -> Iterator[ListingRow]:
     for row in request.api.claims(_project_id(request)):
         meta, spec = table(row.get("meta")), table(row.get("spec"))
         yield {
@@ -53,7 +53,7 @@ def _pvcs(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
         }
 
 
-def _workloads(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
+def _workloads(request: ListingRequest[RunaiApi]) -> Iterator[ListingRow]:
     project = request.env.get("project_name")
     for row in islice(request.api.workloads([f"projectName=={project}"] if project else []), _NEWEST):
         yield {
@@ -66,7 +66,7 @@ def _workloads(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
         }
 
 
-def _credentials(request: ListingRequest[RunaiApi]) -> Iterator[Row]:
+def _credentials(request: ListingRequest[RunaiApi]) -> Iterator[ListingRow]:
     for row in request.api.credentials(_project_id(request)):
         meta, spec = table(row.get("meta")), table(row.get("spec"))
         kind = next((name for name in spec if isinstance(spec[name], Mapping)), meta.get("kind") or "")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from nemo_runspec.backends.cloud.api import JsonTable
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.states import StateMapping
-from nemo_runspec.backends.cloud.status import Progress, nodes_of
-from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.cloud.status import JobProgress, nodes_of
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.pods import Pod, newest_events, pods_of, warnings_of
 from nemo_runspec.backends.dgxcloud.states import PLACED
 from nemo_runspec.backends.provider import Event
@@ -35,8 +36,8 @@ _PLACED = "Scheduled"
 
 
 def progress_of(
-    api: RunaiApi, requests: OptionalRequests, row: Row, known: StateMapping, *, brief: bool = False
-) -> Progress:
+    api: RunaiApi, requests: OptionalRequests, row: JsonTable, known: StateMapping, *, brief: bool = False
+) -> JobProgress:
     """Why a workload waits. Two requests where run:ai itself does not say, and for one that is starting.
 
     Args:
@@ -44,35 +45,35 @@ def progress_of(
     """
     why, starting, id = _scheduling(row), known.state == "starting", text(row.get("id"))
     if why and not starting:
-        return Progress(known, why)
+        return JobProgress(known, why)
     pods = requests.rows(PODS, pods_of, api, id)
     placed, nodes = _all_placed(row, pods), nodes_of(pods)
     if brief and not placed and not starting:
-        return Progress(known, why)
+        return JobProgress(known, why)
     events = _current(requests.rows(EVENTS, newest_events, api, id))
     if requests.why_missing(PODS, EVENTS):
         return unasked(row, known)
     why = why or next((f"{warning.reason}: {warning.message}" for warning in reversed(warnings_of(events))), "")
     if not placed and not starting:
-        return Progress(known, why, nodes=nodes)
+        return JobProgress(known, why, nodes=nodes)
     phases = {event.about: _phase_after(event) for event in events if _phase_after(event)}  # by the newest of each pod
     pulling = [pod for pod, phase in phases.items() if phase == "pull"]
     phase = "pull" if pulling or not phases else "start"  # as long as one pulls its image, the others wait for it
     failing = any(_is_failing([event for event in events if event.about == pod]) for pod in pulling)
-    return Progress(PLACED if placed and not starting else known, why, phase, nodes, failing)
+    return JobProgress(PLACED if placed and not starting else known, why, phase, nodes, failing)
 
 
-def unasked(row: Row, known: StateMapping) -> Progress:
+def unasked(row: JsonTable, known: StateMapping) -> JobProgress:
     """The same without a request: of one that is starting it is not known what it waits for."""
-    return Progress(known, _scheduling(row), None if known.state == "starting" else "")
+    return JobProgress(known, _scheduling(row), None if known.state == "starting" else "")
 
 
-def _scheduling(row: Row) -> str:
+def _scheduling(row: JsonTable) -> str:
     messages = (text(each.get(key)) for each in tables(row.get("pendingSchedulingMessages")) for key in _MESSAGE_KEYS)
     return next(filter(None, messages), "")
 
 
-def _all_placed(row: Row, pods: Sequence[Pod]) -> bool:
+def _all_placed(row: JsonTable, pods: Sequence[Pod]) -> bool:
     number = whole(table(row.get("requestedPods")).get("number"))
     return bool(pods) and len(pods) >= (1 if number is None else number) and all(pod.node for pod in pods)
 
@@ -97,7 +98,7 @@ def _phase_after(event: Event) -> str:
 
 
 def _is_failing(events: Sequence[Event]) -> bool:
-    """Whether a pod's pull has failed, and will again as far as its newest event says that names a cause.
+    """True if a pod's pull has failed, and will again as far as its newest event says that names a cause.
 
     Each further try of a pull that failed begins with a new `Pulling`.
     """

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nemo_runspec.backends.cloud.api import JsonTable
 from nemo_runspec.backends.cloud.optional_requests import OptionalRequests
 from nemo_runspec.backends.cloud.renewal import unless_missing
-from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.provider import Event, Handle, Replica
 from nemo_runspec.diagnosis.pulls import names_cause
 from nemo_runspec.transport.reading import moment, table, tables, text
@@ -74,7 +75,7 @@ def newest_events(api: RunaiApi, id: str) -> list[Event]:
     return list(map(read_event, api.events(id)))
 
 
-def read_event(row: Row) -> Event:
+def read_event(row: JsonTable) -> Event:
     """One event, as run:ai lists it."""
     about = table(row.get("involvedObject"))
     return Event(
@@ -101,12 +102,12 @@ def began(api: RunaiApi, requests: OptionalRequests, id: str) -> float | None:
 
 
 def never_ran(api: RunaiApi, requests: OptionalRequests, id: str) -> bool:
-    """Whether a workload is known not to have run. One request; without a history of it that is not known."""
+    """True if a workload is known not to have run. One request; without a history of it that is not known."""
     records = requests.rows(HISTORY, api.history, id)
     return bool(records) and all(_ran_at(record) is None for record in records)
 
 
-def _pod(row: Row) -> Pod:
+def _pod(row: JsonTable) -> Pod:
     name, phase = text(row.get("name")), text(row.get("k8sPhase"))
     container = next((text(each.get("name")) for each in tables(row.get("containers"))), "")
     node = text(row.get("nodeName"))
@@ -119,7 +120,7 @@ def _with_warning(pod: Pod, warning: Event | None) -> Pod:
     return replace(pod, message=warning.message, problem=f"{pod.problem}: {warning.reason}")
 
 
-def _ran_at(record: Row) -> float | None:
+def _ran_at(record: JsonTable) -> float | None:
     """When a record was made, where it says that something ran."""
     spec, meta = table(record.get("spec")), table(record.get("meta"))
     phase = table(spec.get("phaseUpdate")).get("phase")

@@ -1,4 +1,4 @@
-"""Whether a DGX Cloud profile, or a job, is going to work: run:ai is asked; nothing is made there."""
+"""Checks a DGX Cloud profile, or a job, before it runs: run:ai is asked; nothing is made there."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from nemo_runspec.backends.cloud.api import JsonTable
 from nemo_runspec.backends.cloud.preflight import checks as cloud
-from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.credentials import KEY, VARIABLE, in_environment
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget, claim_name
 from nemo_runspec.backends.dgxcloud.payload import credential_of
 from nemo_runspec.backends.dgxcloud.token import Token, fetch_token
-from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
+from nemo_runspec.check import Check, CheckRequest, failed, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
@@ -23,13 +24,13 @@ from nemo_runspec.transport.web import Refused, Web
 _KEPT = "run:ai (Credentials, Docker registry)"
 
 
-def checks(question: Question) -> Iterator[Check]:
+def checks(question: CheckRequest) -> Iterator[Check]:
     """As `profile_checks`. About six requests."""
     own = str(question.env.get(KEY) or "")
     source, secret = ("the profile", own) if own else in_environment()
     reached, checks = partial(_reached, source=source), partial(cloud.run_checks, _CHECKS)
     connected = partial(_connected, secret=secret)
-    platform = cloud.Platform("run:ai", _KEPT, DgxCloudTarget, DgxCloudRequest, connected, reached, checks)
+    platform = cloud.PlatformPreflight("run:ai", _KEPT, DgxCloudTarget, DgxCloudRequest, connected, reached, checks)
     yield from cloud.profile_checks(platform, "dgxcloud", question.env)
 
 
@@ -70,7 +71,7 @@ def _connected(target: DgxCloudTarget, secret: str) -> RunaiApi:
 
 
 def _reached(request: DgxCloudRequest, source: str) -> Iterator[Check]:
-    """Whether the API answers, the application is accepted, and sees the project."""
+    """Checks whether the API answers, the application is accepted, and sees the project."""
     target = request.target
     credentials = f"client_id {target.client_id}, client_secret of {source}"
 
@@ -181,7 +182,7 @@ def _cluster(request: DgxCloudRequest) -> Iterator[Check]:
         yield ok("cluster", f"{request.target.kube_apiserver_url} shows the pods of {namespace}")
 
 
-def _names_of(row: Row) -> Iterator[str]:
+def _names_of(row: JsonTable) -> Iterator[str]:
     """The names by which an asset may be meant: its own, and its claim's."""
     for part, key in (("meta", "name"), ("spec", "claimName"), ("spec", "existingPvcName")):
         if found := text(table(row.get(part)).get(key)):

@@ -1,16 +1,17 @@
-"""What comes before a submission: what is refused unasked, the job's handle, what run:ai alone knows of the plan."""
+"""Prepares a submission: refuses what need not be asked, makes the handle, asks run:ai for what it alone knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nemo_runspec.backends.cloud.api import JsonTable
 from nemo_runspec.backends.cloud.handle import handle_of
-from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.credentials import KEY
 from nemo_runspec.backends.dgxcloud.fields import DgxCloudTarget
 from nemo_runspec.backends.dgxcloud.payload import CLUSTER, PROJECT, credential_of, credential_placeholder, kind_of
-from nemo_runspec.backends.provider import Say
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.paths import expanded
 from nemo_runspec.plans.model import Plan
@@ -132,7 +133,7 @@ def _secret_of(credential: str, known: Mapping[str, str] | None) -> str:
     )
 
 
-def _kubernetes_name(row: Row) -> str:
+def _kubernetes_name(row: JsonTable) -> str:
     spec = table(row.get("spec"))
     named = [text(part.get("existingSecretName")) for part in (spec, *map(table, spec.values()))]
     named += [text(each.get("name")) for each in tables(table(row.get("clusterInfo")).get("resources"))]
@@ -141,5 +142,5 @@ def _kubernetes_name(row: Row) -> str:
     return next(filter(None, named), f"{_PREFIX.get(kind, _USUAL)}-{text(meta.get('name'))}")
 
 
-def _meta(row: Row) -> Row:
+def _meta(row: JsonTable) -> JsonTable:
     return table(row.get("meta")) or row

@@ -22,7 +22,8 @@ def resubmit(api: RunaiApi, handle: Handle, avoid: Sequence[str], folder: Path) 
 
     Args:
         handle: as `next_attempt` has made it.
-        avoid: machines it is not to run on. `folder`: with the workload that was sent.
+        avoid: machines it is not to run on.
+        folder: with the workload that was sent.
 
     Raises:
         UserError: what was sent is not there any more; or run:ai refuses it.

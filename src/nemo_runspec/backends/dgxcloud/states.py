@@ -50,11 +50,11 @@ def phase_of(row: Mapping[str, Any]) -> str:
 
 
 def is_begun(row: Mapping[str, Any]) -> bool:
-    """Whether it may have run as a whole before: of a degraded one some pods do not run, yet or any more."""
+    """True if it may have run as a whole before: of a degraded one some pods do not run, yet or any more."""
     return row.get("phase") == "Degraded" and not _all_run(row)
 
 
 def _all_run(row: Mapping[str, Any]) -> bool:
-    """Whether as many pods run as were asked for, or it is not said how many do."""
+    """True if as many pods run as were asked for, or it is not said how many do."""
     wanted, running = whole(table(row.get("requestedPods")).get("number")), whole(row.get("runningPods"))
     return wanted is None or running is None or running >= wanted

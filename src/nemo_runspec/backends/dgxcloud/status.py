@@ -1,4 +1,4 @@
-"""What run:ai says of jobs, in the words that all platforms share: one list for many, more detail for a single one."""
+"""The status of run:ai's jobs, in the words that all platforms share: one list for many, more detail for one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
+from nemo_runspec.backends.cloud.api import JsonTable
 from nemo_runspec.backends.cloud.ending import LATE, LastLines, conclude
 from nemo_runspec.backends.cloud.states import OUT_OF_MEMORY, StateMapping
-from nemo_runspec.backends.cloud.status import SAMPLE, JobReader, Progress, describe, nodes_of, pick, sample_waiting
+from nemo_runspec.backends.cloud.status import SAMPLE, JobProgress, JobReader, describe, nodes_of, pick, sample_waiting
 from nemo_runspec.backends.dgxcloud import logs
-from nemo_runspec.backends.dgxcloud.api import PAGE, Row, RunaiApi
+from nemo_runspec.backends.dgxcloud.api import PAGE, RunaiApi
 from nemo_runspec.backends.dgxcloud.facts import WorkloadDetail, detail_of, exit_code_in, exit_code_of, gather
 from nemo_runspec.backends.dgxcloud.logs import pvc
 from nemo_runspec.backends.dgxcloud.pending import PODS, progress_of, unasked
@@ -53,26 +54,26 @@ class Workloads(JobReader):
                 remember(status.facts.id, status.state)
         return found
 
-    def by_id(self, handle: Handle) -> Row | None:
+    def by_id(self, handle: Handle) -> JsonTable | None:
         return self.api.detail(str(handle["id"]))
 
-    def by_name(self, handle: Handle) -> Row | None:
+    def by_name(self, handle: Handle) -> JsonTable | None:
         return find(self.api, handle)
 
-    def listed(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
+    def listed(self, handles: Mapping[int, Handle]) -> Mapping[int, JsonTable]:
         return pick(self.api.workloads([project_filter(next(iter(handles.values())))]), handles, workload_id)
 
-    def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
+    def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, JsonTable]:
         if len(handles) > self.few:
             deleted = self.api.workloads([project_filter(next(iter(handles.values())))], deleted=True)
             return pick(islice(deleted, _DELETED), handles, workload_id)
-        found: dict[int, Row] = {}
+        found: dict[int, JsonTable] = {}
         for n, handle in handles.items():
             rows = chain(named(self.api, handle), named(self.api, handle, deleted=True))
             found |= pick(rows, {n: handle}, workload_id)
         return found
 
-    def mapping_of(self, row: Row) -> StateMapping:
+    def mapping_of(self, row: JsonTable) -> StateMapping:
         return mapping_of(row)
 
     def sample(self, found: Mapping[int, StateMapping]) -> set[int]:
@@ -80,11 +81,11 @@ class Workloads(JobReader):
         over = [n for n, mapping in found.items() if mapping.over][:SAMPLE]
         return sample_waiting({n: mapping.state for n, mapping in found.items()}, "starting", "queued") | set(over)
 
-    def status_of(self, handle: JobRef, row: Row, *, few: bool, asked: bool) -> JobStatus:
+    def status_of(self, handle: JobRef, row: JsonTable, *, few: bool, asked: bool) -> JobStatus:
         """With why it waits or since when it ran, where that is `asked`, and where it runs or ran."""
         known, id = mapping_of(row), workload_id(row)
         if known.ending and not self._has_run(row, few=few):
-            return _status(handle, row, Progress(NEVER_RAN))
+            return _status(handle, row, JobProgress(NEVER_RAN))
         started = began(self.api, self.requests, id) if asked and known.over else None
         progress = self._progress(row, known, few=few, asked=asked)
         if known.state == "failed" or (few and (known.state == "running" or known.over)):
@@ -128,25 +129,25 @@ class Workloads(JobReader):
         code = exit_code_of(found) or exit_code_in(status.reason)
         return replace(status, reason=status.reason or f"exit code {code}", exit_code=code) if code else status
 
-    def _progress(self, row: Row, known: StateMapping, *, few: bool, asked: bool) -> Progress:
+    def _progress(self, row: JsonTable, known: StateMapping, *, few: bool, asked: bool) -> JobProgress:
         """Why a workload waits. Without asking, one that is pending now starts where it did a moment ago."""
         if not known.phase:
-            return Progress(known)
+            return JobProgress(known)
         if asked:
             return progress_of(self.api, self.requests, row, known, brief=not few)
         if known.state == "queued" and recent_state(workload_id(row)) == "starting":
-            return Progress(PLACED, phase=None)
+            return JobProgress(PLACED, phase=None)
         return unasked(row, known)
 
-    def _has_run(self, row: Row, *, few: bool) -> bool:
-        """Whether a workload that is being ended had begun."""
+    def _has_run(self, row: JsonTable, *, few: bool) -> bool:
+        """True if a workload that is being ended had begun."""
         id = workload_id(row)
         if whole(row.get("runningPods")) or recent_state(id) == "running":
             return True
         return not never_ran(self.api, self.requests, id) if few else recent_state(id) not in ("queued", "starting")
 
 
-def _status(handle: JobRef, row: Row, progress: Progress, started: float | None = None) -> JobStatus:
+def _status(handle: JobRef, row: JsonTable, progress: JobProgress, started: float | None = None) -> JobStatus:
     """A row of run:ai's, and what was asked besides, as `JobStatus`."""
     mapping = _after_deletion(handle, row, progress.mapping)
     why = "" if mapping.state == "succeeded" else progress.why or text(row.get("phaseMessage"))
@@ -167,7 +168,7 @@ def _uncoded(status: JobStatus) -> JobStatus:
     return replace(status, reason=reason, detail=replace(detail_of(status), uncoded=True))
 
 
-def _after_deletion(job: JobRef, row: Row, found: StateMapping) -> StateMapping:
+def _after_deletion(job: JobRef, row: JsonTable, found: StateMapping) -> StateMapping:
     """A workload that was deleted while it ran ended by that; one that was over before keeps its end."""
     if moment(row.get("deletedAt")) is None or found.over:
         return found
@@ -176,7 +177,7 @@ def _after_deletion(job: JobRef, row: Row, found: StateMapping) -> StateMapping:
     return StateMapping("lost", "", "it was deleted from run:ai while it was there; how it ended is not known")
 
 
-def _replicas(row: Row) -> str:
+def _replicas(row: JsonTable) -> str:
     """How many of several pods run, where the workload is not over."""
     number = whole(table(row.get("requestedPods")).get("number")) or 0
     phase = PHASES.get(phase_of(row))

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nemo_runspec.backends.dgxcloud.api import Row, RunaiApi
+from nemo_runspec.backends.cloud.api import JsonTable
+from nemo_runspec.backends.dgxcloud.api import RunaiApi
 from nemo_runspec.backends.dgxcloud.states import mapping_of
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.records.record import is_over
@@ -29,14 +30,14 @@ def workload_id(row: Mapping[str, Any]) -> str:
     return text(row.get("id")) or text(row.get("workloadId"))
 
 
-def find(api: RunaiApi, handle: Handle) -> Row | None:
+def find(api: RunaiApi, handle: Handle) -> JsonTable | None:
     """The workload of a job's name, None where there is none. Several requests only where run:ai has many."""
     name = workload_name(handle)
     return next((row for row in named(api, handle) if row.get("name") == name and workload_id(row)), None)
 
 
 def is_over_now(api: RunaiApi, handle: Handle) -> bool:
-    """Whether a job with an id is over, as it was just seen by anybody of this process; else one request."""
+    """True if a job with an id is over, as it was just seen by anybody of this process; else one request."""
     return is_over(state_now(api, handle))
 
 
@@ -65,7 +66,7 @@ def recent_state(id: str) -> str:
     return state if time.monotonic() - when < _TRUST else ""
 
 
-def named(api: RunaiApi, handle: Handle, *, deleted: bool = False) -> Iterator[Row]:
+def named(api: RunaiApi, handle: Handle, *, deleted: bool = False) -> Iterator[JsonTable]:
     """The workloads that are called as a job's is, or those of them that were deleted."""
     return api.workloads([f"name=={workload_name(handle)}", project_filter(handle)], deleted=deleted)
 

@@ -91,7 +91,7 @@ def _storage_mount(mount: Mapping[str, Any]) -> StorageMount:
     return StorageMount(str(plain.get("target") or "/"), str(plain.get("source") or ""), lost)
 
 
-def joined(ours: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def merge_arguments(ours: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """docker-py's arguments: ours, with what a profile gives in their place, or beside them for those of `JOINED`.
 
     An entry point of the profile's is handed the job script's command line, as an image's own would be.

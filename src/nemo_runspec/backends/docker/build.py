@@ -12,7 +12,7 @@ from nemo_runspec.backends.docker.engine import refusals
 from nemo_runspec.backends.docker.images import Layers
 from nemo_runspec.lines import text_lines
 
-Write = Callable[[str], None]
+WriteText = Callable[[str], None]
 
 _BUILDKIT = ("--mount", "BuildKit", "buildkit", "<<")
 _FROM = re.compile(r"Step \d+/\d+ : FROM (?:--\S+ )*(?P<image>\S+)(?:\s+AS\s+(?P<stage>\S+))?", re.IGNORECASE)
@@ -31,9 +31,11 @@ class BuildRequest:
 
     Args:
         folder: the context; its `Dockerfile` is built, its `.dockerignore` respected.
-        tag: the image's name. `arguments`: values of the Dockerfile's `ARG`s.
+        tag: the image's name.
+        arguments: values of the Dockerfile's `ARG`s.
         platform: such as `linux/amd64`; None for the engine's own.
-        no_cache: build every step again. `pull`: look for a newer base image.
+        no_cache: build every step again.
+        pull: look for a newer base image.
     """
 
     folder: Path
@@ -49,7 +51,8 @@ class BaseImage:
     """An image that another one was built from.
 
     Args:
-        named: as the Dockerfile's `FROM` has it. `id`: the engine's own.
+        named: as the Dockerfile's `FROM` has it.
+        id: the engine's own.
         digests: what registries know it by, `NAME@sha256:…`; none of one that was made here.
     """
 
@@ -87,7 +90,7 @@ class BuildFailure:
         return ": ".join(filter(None, (step, words, self.said))) + hint
 
 
-def build_image(client: Any, request: BuildRequest, write: Write) -> BuiltImage | BuildFailure:
+def build_image(client: Any, request: BuildRequest, write: WriteText) -> BuiltImage | BuildFailure:
     """Builds it with the engine's own builder.
 
     Args:
@@ -141,7 +144,9 @@ class FromLines:
             self._named = ""
 
 
-def follow(events: Iterable[Mapping[str, Any]], write: Write, found: FromLines | None = None) -> BuildFailure | None:
+def follow(
+    events: Iterable[Mapping[str, Any]], write: WriteText, found: FromLines | None = None
+) -> BuildFailure | None:
     """Gives the text of a build on; of the pull of its base image only what is new about its layers."""
     step, said, layers, shown = "", "", Layers(), ""
     for event in events:

@@ -114,13 +114,14 @@ def send(client: Any, container: str, signal: str) -> None:
         client.kill(container, f"SIG{signal}")
 
 
-def take_away(client: Any, known: Mapping[str, Any], folder: Path) -> str:
+def remove_container(client: Any, known: Mapping[str, Any], folder: Path) -> str:
     """Removes the container with its unnamed volumes, and its network if we made that and nobody else uses it.
 
     What root wrote in it is the caller's afterwards.
 
     Args:
-        known: what `inspect` said of it once; it need not be there any more. `folder`: the job's own.
+        known: what `inspect` said of it once; it need not be there any more.
+        folder: the job's own.
 
     Returns: what could not be done, in words; '' where all was.
     """

@@ -97,7 +97,7 @@ def connect(host: str | None = None) -> Any:
 
 
 def is_there() -> bool:
-    """Whether something listens where the engine of this environment should. Quick: the engine is not asked."""
+    """True if something listens where the engine of this environment should. Quick: the engine is not asked."""
     try:
         _refuse_other_machines(engine_host())
         _try_socket(engine_host())

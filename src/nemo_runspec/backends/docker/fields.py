@@ -54,7 +54,8 @@ class DockerTarget(Target):
         container_image: empty where the profile must still name one.
         num_gpus: None for none, -1 for all.
         ulimits: `name:soft[:hard]`, the form NeMo-Run takes apart.
-        user: who the container's processes are, as Docker takes it. `login`: the name of a user that the image need
+        user: who the container's processes are, as Docker takes it.
+        login: the name of a user that the image need
             not know, `home`: the folder that is home to it; both empty where the image says so itself.
         volumes: `source:target[:flags]` with the paths of this machine, the directory for jobs among them.
         store: the folder of artifacts where it is one of them only because the job needs it; '' where it is not.

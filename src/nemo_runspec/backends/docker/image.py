@@ -35,7 +35,8 @@ class ImageRequest:
     """An image to be built.
 
     Args:
-        recipe: the path of the recipe whose Dockerfile is built. `folder`: where that is, and the build's context.
+        recipe: the path of the recipe whose Dockerfile is built.
+        folder: where that is, and the build's context.
         image: the name, with a tag.
         build_args: `NAME=value`; a name alone stands for the variable of the environment.
     """

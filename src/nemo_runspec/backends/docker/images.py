@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_runspec.backends.docker.engine import refusals, words_of
+from nemo_runspec.console import Say
 from nemo_runspec.diagnosis.phrases import ABSENT, BUSY, REFUSED, first_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.images import HUB, names_registry
 from nemo_runspec.spinner import Spinner
-
-Say = Callable[[str], None]
 
 _SECONDS_BETWEEN_LINES = 2.0
 
@@ -30,7 +29,8 @@ def ensure_image(client: Any, image: str, say: Say, platform: str | None = None)
     """Sees to it that the engine has the image. What it has is used as it is.
 
     Args:
-        client: docker-py's `APIClient`. `say`: takes lines of progress.
+        client: docker-py's `APIClient`.
+        say: takes lines of progress.
 
     Raises:
         UserError: it is not here and cannot be pulled, in the engine's own words.

@@ -1,4 +1,4 @@
-"""Whether a container's inputs are there: its mounts are paths of this machine."""
+"""Checks a container's inputs: its mounts are paths of this machine."""
 
 from __future__ import annotations
 

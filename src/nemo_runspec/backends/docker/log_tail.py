@@ -1,4 +1,4 @@
-"""What a job printed after its supervisor had died: taken from the engine into the job's log.
+"""Adds what a job printed after its supervisor had died to its log, from the engine's copy.
 
 Nothing is lost, and nothing stands there twice. The engine keeps a container's output from its first byte, and the log
 begins with the same lines, filtered. So they are read side by side, and what the engine has beyond the log is added.
@@ -38,7 +38,7 @@ _TAIL = 200
 
 _OTHER = re.compile(rb"[\x80-\xff]+")
 
-Said = Callable[[], Iterable[bytes]]
+OutputSource = Callable[[], Iterable[bytes]]
 """The engine's copy of the output, once more from its beginning, in pieces of any size."""
 
 
@@ -76,19 +76,19 @@ def try_complete_log(client: Any, container: str, folder: Path) -> str:
     return ""
 
 
-def add_rest(log: BinaryIO, said: Said, secrets: Sequence[str]) -> None:
-    """Adds the lines that `said` has beyond the log, which is open for reading and appending.
+def add_rest(log: BinaryIO, output: OutputSource, secrets: Sequence[str]) -> None:
+    """Adds the lines that `output` has beyond the log, which is open for reading and appending.
 
     The engine stores text: bytes of a line that are no UTF-8 come back as replacement characters (json-file driver).
     """
-    lines = lines_of(said(), secrets)
+    lines = lines_of(output(), secrets)
     log.seek(0)
     begun = _skip(lines, log)
     if begun is not None:
         _write(log, chain([begun], lines))
         return
-    number = _after_tail(lines_of(said(), secrets), _tail(log))
-    rest = islice(lines_of(said(), secrets), number, None)
+    number = _after_tail(lines_of(output(), secrets), _tail(log))
+    rest = islice(lines_of(output(), secrets), number, None)
     first = next(rest, None)
     if first is not None:
         _say_once(log, _UNSURE)
@@ -121,11 +121,11 @@ def _pieces(client: Any, container: str) -> Iterator[bytes]:
                 raise
 
 
-def _complete(log: BinaryIO, container: str, said: Said, folder: Path) -> None:
+def _complete(log: BinaryIO, container: str, output: OutputSource, folder: Path) -> None:
     try:
         secrets = _secrets(folder)
     except UserError as error:
-        if _count(lines_of(said())) == _count(log):
+        if _count(lines_of(output())) == _count(log):
             return
         _say_once(log, f"{OURS}what follows is left out, as its secrets cannot be kept out of it: {error.what}")
         shown = f"docker logs {container[:12]}"
@@ -133,7 +133,7 @@ def _complete(log: BinaryIO, container: str, said: Said, folder: Path) -> None:
             f"the rest of its output is with the engine ({shown}): {error.what}",
             remedy=f"{shown} shows it; nemotron jobs rm removes it",
         ) from None
-    add_rest(log, said, secrets)
+    add_rest(log, output, secrets)
 
 
 def _secrets(folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether a Docker profile is going to work: the engine, its GPUs, the image, room."""
+"""Checks a Docker profile before it runs: the engine, its GPUs, the image, room."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nemo_runspec.backends import machine
 from nemo_runspec.backends.docker.engine import connect, engine_host, refusals, words_of
 from nemo_runspec.backends.docker.images import has_image, pull_error
 from nemo_runspec.backends.registry_check import NO_IMAGE
-from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, stopped_at, warning
+from nemo_runspec.check import Check, CheckRequest, failed, of_error, ok, skipped, stopped_at, warning
 from nemo_runspec.errors import UserError
 
 _TOOLKIT = "install the NVIDIA Container Toolkit on this machine and restart Docker; or set gpus_per_node = 0"
 _AFTER = ("image", "GPU runtime", "room")
 
 
-def checks(question: Question) -> Iterator[Check]:
+def checks(question: CheckRequest) -> Iterator[Check]:
     """The engine first; without it the rest of it is not known. Nothing is pulled."""
     yield machine.own_folder()
     try:
@@ -53,7 +53,7 @@ def _image(client: Any, image: str | None) -> Check:
 
 
 def has_gpu_runtime(info: Mapping[str, Any]) -> bool:
-    """Whether `docker info` lists a runtime for NVIDIA's GPUs; since 28 it may list devices (CDI) instead."""
+    """True if `docker info` lists a runtime for NVIDIA's GPUs; since 28 it may list devices (CDI) instead."""
     devices = [str(device.get("ID", "")) for device in info.get("DiscoveredDevices") or ()]
     return "nvidia" in (info.get("Runtimes") or {}) or any("nvidia" in device for device in devices)
 

@@ -1,4 +1,4 @@
-"""What a Docker job sends: the job script, and the exact body of the request that makes its container. Pure."""
+"""Renders a Docker job: the job script, and the exact body of the request that makes its container. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.backends.checks import JOB_DIR, MOUNTED
-from nemo_runspec.backends.docker.arguments import body_of, joined
+from nemo_runspec.backends.docker.arguments import body_of, merge_arguments
 from nemo_runspec.backends.docker.fields import DockerTarget
 from nemo_runspec.backends.docker.health import health_body
 from nemo_runspec.backends.docker.sizes import size_in_bytes
@@ -70,7 +70,7 @@ def request_body(plan: Plan) -> dict[str, Any]:
     """The body of `POST /containers/create` (Docker Engine API 1.40 or later)."""
     ours = run_arguments(plan)
     given = target_of(plan, DockerTarget).additional_kwargs
-    return body_of(joined(ours, given)) if given else plain_body(ours)
+    return body_of(merge_arguments(ours, given)) if given else plain_body(ours)
 
 
 _OTHERWISE = ("container_image", "num_gpus", "additional_kwargs")

@@ -47,7 +47,9 @@ class Output:
     """The attached output of a container, for a selector.
 
     Args:
-        client: docker-py's `APIClient`. `container`: the id. `terminal`: whether it has one.
+        client: docker-py's `APIClient`.
+        container: the id.
+        terminal: whether it has one.
     """
 
     def __init__(self, client: Any, container: str, *, terminal: bool = False) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nemo_runspec.backends.docker.container import has_ended, inspect, send, take_away
+from nemo_runspec.backends.docker.container import has_ended, inspect, remove_container, send
 from nemo_runspec.backends.docker.engine import engine_host
 from nemo_runspec.backends.docker.log_tail import try_complete_log
 from nemo_runspec.backends.docker.stream import Output
@@ -18,7 +18,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.records.absence import BELIEVED, counted, is_believed
 from nemo_runspec.records.lifecycle import Absence, Launcher
 from nemo_runspec.script.layout import JobLayout
-from nemo_runspec.script.markers import NodeMarker, decisive, read_markers, signal_name
+from nemo_runspec.script.markers import NodeMarker, deciding_marker, read_markers, signal_name
 
 KILLED = 137
 """The exit status of a process that was killed, as shells write it: 128 + 9."""
@@ -55,8 +55,10 @@ class ContainerWork:
     """One started container.
 
     Args:
-        client: docker-py's `APIClient`, ours to close. `known`: what the engine says of the container.
-        output: attached before it was started. `folder`: the job's directory on this machine.
+        client: docker-py's `APIClient`, ours to close.
+        known: what the engine says of the container.
+        output: attached before it was started.
+        folder: the job's directory on this machine.
     """
 
     process: Launcher | None = None
@@ -120,7 +122,7 @@ class ContainerWork:
         send(self._client, self._known["Id"], "KILL")
 
     def end_leftovers(self, grace: float) -> int:
-        """None: all processes of a container end with its first one."""
+        """Does nothing: all processes of a container end with its first one."""
         return 0
 
     def cause(self, status: int) -> str:
@@ -151,10 +153,10 @@ class ContainerWork:
     def _taken_away(self) -> str:
         folder = Path(self._layout.root)
         problems = [try_complete_log(self._client, self._known["Id"], folder) if self._is_cut else ""]
-        return "; ".join(filter(None, [*problems, take_away(self._client, self._known, folder)]))
+        return "; ".join(filter(None, [*problems, remove_container(self._client, self._known, folder)]))
 
     def _is_ending(self, now: float) -> bool:
-        """Whether its output has just ended: its own end is near."""
+        """True if its output has just ended: its own end is near."""
         return self._ended_at is not None and not self._missed and now - self._ended_at < _SECONDS_TO_END
 
     def _look(self, now: float) -> int | None:
@@ -202,7 +204,7 @@ class ContainerWork:
         return None
 
     def _marker(self) -> NodeMarker | None:
-        return decisive(read_markers(Path(self._layout.status)))
+        return deciding_marker(read_markers(Path(self._layout.status)))
 
 
 def has_begun(layout: JobLayout) -> bool:

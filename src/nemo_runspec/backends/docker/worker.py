@@ -19,7 +19,7 @@ from nemo_runspec.backends.docker.container import (
     is_running,
     note_place,
     noted_place,
-    take_away,
+    remove_container,
 )
 from nemo_runspec.backends.docker.engine import connect, engine, is_gone, is_rootless, refusals, refused, words_of
 from nemo_runspec.backends.docker.fields import DockerTarget, missing_sources
@@ -30,7 +30,8 @@ from nemo_runspec.backends.docker.networks import address_of, drop_network, ensu
 from nemo_runspec.backends.docker.render import request_body, request_query
 from nemo_runspec.backends.docker.stream import Output
 from nemo_runspec.backends.docker.work import ContainerWork, cause_of, has_begun
-from nemo_runspec.backends.worker import Say, ShellWorker, WorkerStatus
+from nemo_runspec.backends.worker import ShellWorker, WorkerStatus
+from nemo_runspec.console import Say
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.lines import text_lines
 from nemo_runspec.locks import Busy
@@ -48,7 +49,7 @@ _LATER = "and what it prints is added to its log when it has ended"
 
 
 class DockerWorker(ShellWorker):
-    """How a Docker job is made ready, started, found again and ended."""
+    """Makes Docker jobs ready, starts, finds and ends them."""
 
     def check(self, plan: Plan) -> None:
         """Asks the engine for what the plan needs of it, and this machine for what is mounted.
@@ -268,7 +269,7 @@ def _start(client: Any, container: str, network: str, image: str) -> None:
 def _undo(client: Any, plan: Plan, made: Mapping[str, Any]) -> None:
     """Nothing of a start that failed stays behind."""
     if made:
-        take_away(client, made, Path(plan.job_dir))
+        remove_container(client, made, Path(plan.job_dir))
     else:
         drop_network(client, target_of(plan, DockerTarget).network)
     _remove_secrets(Path(plan.job_dir))
@@ -280,14 +281,14 @@ def _taken_away(client: Any, record: JobRecord, known: Mapping[str, Any], folder
     problems = []
     if record.launcher is None or is_alive(record.launcher) is False:
         problems.append(try_complete_log(client, known["Id"], folder))
-    problems.append(take_away(client, known, folder))
+    problems.append(remove_container(client, known, folder))
     return "; ".join(filter(None, problems))
 
 
 def _clear_away(client: Any, known: Mapping[str, Any] | None, folder: Path, *, is_lost: bool) -> str:
     """`is_lost`: whether the job may be found again, where it was."""
     if known is not None:
-        return take_away(client, known, folder)
+        return remove_container(client, known, folder)
     if not is_lost:
         forget_place(folder)
     return ""

@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from nemo_runspec.backends.cloud.api import PATIENCE, CloudApi, Json, list_of, rows_of
+from nemo_runspec.backends.cloud.api import PATIENCE, CloudApi, JsonTable, list_of, rows_of
 from nemo_runspec.backends.cloud.connections import Page, every_row, kept_for_thread
 from nemo_runspec.backends.cloud.renewal import unless_missing
 from nemo_runspec.backends.lepton.credentials import LeptonLogin, find_login
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.reading import table, tables, text
@@ -54,20 +55,20 @@ class LeptonApi(CloudApi):
         self.login = login
         self._again = again
 
-    def workspace(self) -> Json:
+    def workspace(self) -> JsonTable:
         """The workspace: the cheapest proof that the token is accepted."""
         return table(self.get("/workspace"))
 
-    def job(self, id: str) -> Json | None:
+    def job(self, id: str) -> JsonTable | None:
         """A job, alive or archived; None where there is none of that id."""
         return self.job_at(_path("jobs", id), id, _EVERY)
 
-    def jobs(self, *, name: str = "", mode: str = ALL) -> Iterator[Json]:
+    def jobs(self, *, name: str = "", mode: str = ALL) -> Iterator[JsonTable]:
         """The workspace's jobs, page by page as they are taken; `name`: only those whose name holds that text."""
         params = {"job_query_mode": mode, "page_size": PAGE, "q": name or None}
         return every_row(lambda number: self._page_of_jobs(number, params), 1, id_of)
 
-    def create(self, payload: Mapping[str, Any]) -> Json:
+    def create(self, payload: Mapping[str, Any]) -> JsonTable:
         """Makes a job; what Lepton answers, its id in it: without one it is not known, as its name leads to no job."""
         job = table(self.send("POST", "/jobs", body=payload))
         if not job_id(job):
@@ -82,17 +83,17 @@ class LeptonApi(CloudApi):
         """Deletes a job and its record; False where there was none."""
         return self.change("DELETE", _path("jobs", id), params=_EVERY)
 
-    def replicas(self, id: str) -> list[Json]:
+    def replicas(self, id: str) -> list[JsonTable]:
         """The pods of a job, those of earlier starts too."""
         return self._found(_path("jobs", id, "replicas"), "replicas", _EVERY)
 
-    def events(self, id: str) -> list[Json]:
+    def events(self, id: str) -> list[JsonTable]:
         return self._found(_path("jobs", id, "events"), "events")
 
-    def failure_analysis(self, id: str) -> Json | None:
+    def failure_analysis(self, id: str) -> JsonTable | None:
         return table(unless_missing(self.get, _path("jobs", id, "failure-analysis"))) or None
 
-    def logs(self, id: str, start: int, end: int, *, replica: str = "", limit: int = LOG_LINES) -> list[Json]:
+    def logs(self, id: str, start: int, end: int, *, replica: str = "", limit: int = LOG_LINES) -> list[JsonTable]:
         """The newest lines of a time, at most `limit`: `streams` of `{"stream": labels, "values": [[ns, line], …]}`.
 
         Args:
@@ -104,11 +105,11 @@ class LeptonApi(CloudApi):
         }  # fmt: skip
         return rows_of(table(unless_missing(self.get, "/logs", params)).get("data"), "result")
 
-    def node_groups(self) -> list[Json]:
+    def node_groups(self) -> list[JsonTable]:
         """The dedicated node groups: `metadata.{id,name}`, `spec.volumes`, `status.{ready_nodes,quota_enabled}`."""
         return rows_of(self.get("/dedicated-node-groups"), "dedicated_node_groups")
 
-    def node_group(self, named: str) -> Json:
+    def node_group(self, named: str) -> JsonTable:
         """The node group with that id, else that name. Raises `UserError` where there is none."""
         groups = self.node_groups()
         found = [group for which in (id_of, name_of) for group in groups if which(group) == named]
@@ -117,18 +118,18 @@ class LeptonApi(CloudApi):
             raise UserError(f"node_group: there is no node group '{named}'", remedy=f"node groups there are: {have}")
         return found[0]
 
-    def nodes(self, group: str) -> list[Json]:
+    def nodes(self, group: str) -> list[JsonTable]:
         """The nodes of a group, by its id: `spec.unschedulable`, `spec.resource.gpu.{allocated,total}`."""
         return self._found(_path("dedicated-node-groups", group, "nodes"), "nodes")
 
-    def reservations(self, group: str) -> list[Json]:
+    def reservations(self, group: str) -> list[JsonTable]:
         return self._found(_path("dedicated-node-groups", group, "reservations"), "reservations")
 
-    def storage_permissions(self, volume: str, group: str) -> list[Json]:
+    def storage_permissions(self, volume: str, group: str) -> list[JsonTable]:
         """What may be mounted of a volume: `path_prefix`, `allowed_users`, `subfolder_policy`."""
         return self._found(_path("storage-permission", volume), "permissions", {"nodegroup_id": group})
 
-    def shapes(self, group: str = "") -> list[Json]:
+    def shapes(self, group: str = "") -> list[JsonTable]:
         """Resource shapes, of a node group by its id: `metadata.id`, `spec.{accelerator_num,listable_in,…}`."""
         return rows_of(self.get("/shapes", {"purpose": "job", "node_groups": group or None}), "shapes")
 
@@ -174,7 +175,7 @@ class LeptonApi(CloudApi):
             error.args = (error.what,)
             error.remedy = "renew it (lep workspace login, or export LEPTON_WORKSPACE_TOKEN=…); jobs go on meanwhile"
 
-    def _found(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> list[Json]:
+    def _found(self, path: str, key: str, params: Mapping[str, Any] | None = None) -> list[JsonTable]:
         """A list; an empty one where there is no such thing."""
         return rows_of(unless_missing(self.get, path, params), key)
 
@@ -188,7 +189,7 @@ class LeptonApi(CloudApi):
 
 
 def connect(
-    handle: Mapping[str, Any] | None = None, *, patience: float = PATIENCE, say: Callable[[str], None] | None = None
+    handle: Mapping[str, Any] | None = None, *, patience: float = PATIENCE, say: Say | None = None
 ) -> LeptonApi:
     """The workspace that a job is in, or the current one: one per thread and patience, so that it is connected once.
 
@@ -216,7 +217,7 @@ def job_id(job: Mapping[str, Any]) -> str:
 
 
 def is_job(thing: Any) -> bool:
-    """Whether it may be a job: a status that is no table is none of Lepton's."""
+    """True if it may be a job: a status that is no table is none of Lepton's."""
     return isinstance(thing, dict) and (thing.get("status") is None or isinstance(thing["status"], dict))
 
 
@@ -225,7 +226,7 @@ def name_of(thing: Mapping[str, Any]) -> str:
     return text(table(thing.get("metadata")).get("name")) or text(thing.get("name"))
 
 
-def section(thing: Mapping[str, Any] | None, *path: str) -> Json:
+def section(thing: Mapping[str, Any] | None, *path: str) -> JsonTable:
     """A table within tables, empty where any of them is missing: `section(job, "status")`."""
     found: Any = thing
     for key in path:
@@ -233,12 +234,12 @@ def section(thing: Mapping[str, Any] | None, *path: str) -> Json:
     return table(found)
 
 
-def rows(thing: Mapping[str, Any] | None, *path: str) -> list[Json]:
+def rows(thing: Mapping[str, Any] | None, *path: str) -> list[JsonTable]:
     """A list of tables within tables, empty where it is missing: `rows(group, "spec", "volumes")`."""
     return tables(section(thing, *path[:-1]).get(path[-1]))
 
 
-def _called(secret: Json) -> str:
+def _called(secret: JsonTable) -> str:
     return text(secret.get("name")) or name_of(secret) or id_of(secret)
 
 

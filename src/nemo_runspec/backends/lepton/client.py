@@ -19,7 +19,8 @@ from nemo_runspec.backends.lepton.credentials import find_login
 from nemo_runspec.backends.lepton.diagnose import diagnose
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.states import is_ending
-from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Say
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk
+from nemo_runspec.console import Say
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -46,7 +47,7 @@ def _stop(api: LeptonApi, handle: Handle) -> None:
 
 
 def _is_ending(handle: Handle) -> bool:
-    """Whether a job is over or on its way to it, as far as Lepton says how it is."""
+    """True if a job is over or on its way to it, as far as Lepton says how it is."""
     api = connect(handle)
     id = _find_id(api, handle)
     try:

@@ -1,4 +1,4 @@
-"""What a Lepton profile may say, and the target a plan gets from it. Pure: Lepton is not asked for anything.
+"""The keys of a Lepton profile, and the target that a plan gets from them. Pure: Lepton is not asked for anything.
 
 The arguments of NeMo-Run's `LeptonExecutor` named here are those of 0.11.1.
 """
@@ -47,7 +47,8 @@ class LeptonTarget(CloudTarget):
     NeMo-Run's executor takes a node group by its name only, wants `from` in every mount, and sends no `custom_spec`.
 
     Args:
-        shared_memory_size: MiB. ttl: seconds.
+        shared_memory_size: MiB.
+        ttl: seconds.
         mounts: tables with `path`, `mount_path` and mostly `from`; as the profile gives them.
         mounted_at: where the node group's volume is mounted besides, as nemo_run_dir is on none of them; else ''.
         node_group: an id or a name.

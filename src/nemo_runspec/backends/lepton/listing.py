@@ -1,4 +1,4 @@
-"""What a Lepton workspace has: `nemotron lepton shapes | node-groups | …`."""
+"""Lists of a Lepton workspace: `nemotron lepton shapes | node-groups | …`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nemo_runspec.backends.cloud.api import AT_ONCE
 from nemo_runspec.backends.lepton.api import LeptonApi, connect, id_of, name_of, rows, section
 from nemo_runspec.backends.lepton.nodes import is_open, state_of
 from nemo_runspec.backends.lepton.resolve import source_of
-from nemo_runspec.backends.listing import Listing, ListingRequest, Listings, Row
+from nemo_runspec.backends.listing import Listing, ListingRequest, ListingRow, Listings
 from nemo_runspec.errors import UserError
 from nemo_runspec.transport.reading import number, text, texts, whole
 
@@ -27,7 +27,7 @@ def _groups(request: ListingRequest[LeptonApi]) -> list[dict[str, Any]]:
     return [request.api.node_group(named)] if named else request.api.node_groups()
 
 
-def _shapes(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
+def _shapes(request: ListingRequest[LeptonApi]) -> Iterator[ListingRow]:
     """`cluster` is what NVIDIA's TAO SDK calls the node group's id."""
     found = [(shape, group) for group in _groups(request) for shape in request.api.shapes(id_of(group))]
     if not request.within and not request.env.get("node_group"):
@@ -47,7 +47,7 @@ def _shapes(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
         }
 
 
-def _node_groups(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
+def _node_groups(request: ListingRequest[LeptonApi]) -> Iterator[ListingRow]:
     for group in request.api.node_groups():
         yield {
             "name": name_of(group),
@@ -59,7 +59,7 @@ def _node_groups(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
         }
 
 
-def _nodes(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
+def _nodes(request: ListingRequest[LeptonApi]) -> Iterator[ListingRow]:
     for group in _groups(request):
         for node in request.api.nodes(id_of(group)):
             gpu = section(node, "spec", "resource", "gpu")
@@ -74,7 +74,7 @@ def _nodes(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
             }
 
 
-def _reservations(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
+def _reservations(request: ListingRequest[LeptonApi]) -> Iterator[ListingRow]:
     for group in _groups(request):
         for each in request.api.reservations(id_of(group)):
             spec, status = section(each, "spec"), section(each, "status")
@@ -91,7 +91,7 @@ def _reservations(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
             }
 
 
-def _volumes(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
+def _volumes(request: ListingRequest[LeptonApi]) -> Iterator[ListingRow]:
     for group in _groups(request):
         for volume in rows(group, "spec", "volumes"):
             yield {
@@ -104,7 +104,7 @@ def _volumes(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
             }
 
 
-def _permissions(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
+def _permissions(request: ListingRequest[LeptonApi]) -> Iterator[ListingRow]:
     groups = _groups(request)
     names = {id_of(group): {str(volume.get("name")) for volume in rows(group, "spec", "volumes")} for group in groups}
     there = set().union(*names.values())
@@ -123,7 +123,7 @@ def _permissions(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
             }
 
 
-def _secrets(request: ListingRequest[LeptonApi]) -> Iterator[Row]:
+def _secrets(request: ListingRequest[LeptonApi]) -> Iterator[ListingRow]:
     yield from ({"secret": name, "kind": "variable"} for name in request.api.secrets())
     yield from ({"secret": name, "kind": "registry"} for name in request.api.image_pull_secrets())
 

@@ -46,7 +46,8 @@ def new_chunks(api: LeptonApi, handle: Handle, cursors: Cursors, limit: int) -> 
     """What is new, a chunk for each pod. One request for a job of one node; else one, and one for each node that runs.
 
     Args:
-        cursors: by pod. `limit`: bytes in all; a line is never cut.
+        cursors: by pod.
+        limit: bytes in all; a line is never cut.
     """
     joined = cursor_of(cursors.get(str(handle["id"])))
     fresh = LogCursor(joined.time + 1, 0, _UNCOUNTED) if joined.time else LogCursor()  # after the log of all pods

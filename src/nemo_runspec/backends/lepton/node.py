@@ -6,7 +6,7 @@ That script has had two forms of the host names; which one a cluster knows is fo
 import os
 import time
 
-from nemo_runspec.jobside.gates import Failure
+from nemo_runspec.jobside.barriers import Failure
 from nemo_runspec.jobside.pod.pod import GROUP
 from nemo_runspec.jobside.pod.values import PodAddress, seconds
 from nemo_runspec.jobside.pod.variables import check, need

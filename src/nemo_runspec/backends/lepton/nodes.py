@@ -23,5 +23,5 @@ def state_of(node: Mapping[str, Any]) -> str:
 
 
 def is_open(node: Mapping[str, Any]) -> bool:
-    """Whether jobs come to it."""
+    """True if jobs come to it."""
     return state_of(node) == "open"

@@ -1,4 +1,4 @@
-"""Whether a Lepton profile, or a job, is going to work: the workspace is asked; nothing is made there."""
+"""Checks a Lepton profile, or a job, before it runs: the workspace is asked; nothing is made there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.nodes import is_open
 from nemo_runspec.backends.lepton.resolve import Volume, fill_mounts, group_of, source_of, volumes_of
 from nemo_runspec.backends.lepton.shapes import described, gpus_of, job_shapes, resolve_shape
-from nemo_runspec.check import Check, Question, Verdict, failed, ok, skipped, warning
+from nemo_runspec.check import Check, CheckRequest, Verdict, failed, ok, skipped, warning
 from nemo_runspec.paths import below
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of
@@ -35,9 +35,9 @@ _PHASES: Mapping[str, tuple[Verdict, str]] = {
 """What a reservation's phase begins with, whatever its case."""
 
 
-def checks(question: Question) -> Iterator[Check]:
+def checks(question: CheckRequest) -> Iterator[Check]:
     """As `profile_checks`. About ten requests."""
-    platform = cloud.Platform("Lepton", _KEPT, LeptonTarget, LeptonRequest, _connected, _reached, _all)
+    platform = cloud.PlatformPreflight("Lepton", _KEPT, LeptonTarget, LeptonRequest, _connected, _reached, _all)
     yield from cloud.profile_checks(platform, "lepton", question.env)
 
 
@@ -83,7 +83,7 @@ class LeptonRequest(cloud.JobRequest[LeptonApi, LeptonTarget]):
 
 
 def _reached(request: LeptonRequest) -> Iterator[Check]:
-    """Whether the token is accepted, and for this workspace."""
+    """Checks whether the token is accepted, and for this workspace."""
     login = request.api.login
 
     def refused(error: Refused) -> Check:

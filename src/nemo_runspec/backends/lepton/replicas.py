@@ -103,25 +103,25 @@ def phase_of(replicas: Sequence[Replica], otherwise: str) -> str:
 
 
 def is_to_start(replicas: Sequence[Replica]) -> bool:
-    """Whether one of them has not run yet, by what the platform says of it."""
+    """True if one of them has not run yet, by what the platform says of it."""
     return any(replica.problem and replica.problem not in _ENDED for replica in replicas)
 
 
 def is_failing(replicas: Sequence[Replica]) -> bool:
-    """Whether the platform says of a pod that its image was asked for and refused, as it will be again."""
+    """True if the platform says of a pod that its image was asked for and refused, as it will be again."""
     refused = (each for each in replicas if each.problem == _PULL_FAILED)
     return any(not may_pass(each.message) for each in refused)
 
 
 def out_of_memory(replicas: Sequence[Replica]) -> bool:
-    """Whether the platform says that the kernel has killed something of a pod for want of memory."""
+    """True if the platform says that the kernel has killed something of a pod for want of memory."""
     from nemo_runspec.diagnosis.causes import says_killed_for_memory
 
     return any(says_killed_for_memory(f"{each.state}: {each.message}") for each in replicas)
 
 
 def is_lost(replica: Replica) -> bool:
-    """Whether the platform took a pod away, or its node: it could say no last word. One out of memory mostly can."""
+    """True if the platform took a pod away, or its node: it could say no last word. One out of memory mostly can."""
     return replica.state == "SystemError" and not out_of_memory([replica])
 
 

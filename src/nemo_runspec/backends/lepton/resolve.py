@@ -1,4 +1,4 @@
-"""What only the platform knows of a plan: the values of its payload's placeholders, asked for before a submission.
+"""Resolves the placeholders of a payload: values that only the platform knows, asked for before a submission.
 
 A volume belongs to a node group; which of its folders may be mounted, its storage permissions say.
 """

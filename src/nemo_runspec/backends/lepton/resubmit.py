@@ -19,7 +19,8 @@ def resubmit(api: LeptonApi, handle: Handle, avoid: Sequence[str], folder: Path,
 
     Args:
         handle: as `next_attempt` has made it.
-        avoid: nodes, by id or name, that it is not to run on. `resumed`: it may have been sent.
+        avoid: nodes, by id or name, that it is not to run on.
+        resumed: it may have been sent.
 
     Raises:
         UserError: what was sent is not kept any more, or Lepton refuses it now.

@@ -1,4 +1,4 @@
-"""What Lepton's API refuses, found before it is asked: names, places of mounts, priorities. Pure.
+"""Rules of Lepton's API, held before it is asked: names, places of mounts, priorities. Pure.
 
 From the checks of its own client since version 0.47 and its reference pages; they are the server's too.
 """
@@ -99,7 +99,7 @@ def place_of(path: str) -> str:
 
 
 def is_reserved(place: str) -> bool:
-    """Whether nothing may be mounted there. Below /proc no container runtime mounts anything, whatever Lepton takes."""
+    """True if nothing may be mounted there. Below /proc no container runtime mounts anything, whatever Lepton takes."""
     return place in RESERVED_MOUNTS or place.startswith("/proc/")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from nemo_runspec.backends.lepton.api import LeptonApi
 from nemo_runspec.backends.lepton.fields import LeptonTarget
 from nemo_runspec.backends.lepton.payload import IMAGE_PULL_SECRET, secret_placeholder, wants_pull_secret
-from nemo_runspec.backends.provider import Say
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.plans.target import target_of

@@ -1,4 +1,4 @@
-"""What the name of a resource shape tells of its GPUs. Pure: the workspace is asked in `shapes.py`."""
+"""The GPUs that a resource shape's name tells of. Pure: the workspace is asked in `shapes.py`."""
 
 from __future__ import annotations
 

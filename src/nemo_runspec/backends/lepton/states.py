@@ -44,13 +44,13 @@ def mapping_of(job: Mapping[str, Any]) -> StateMapping:
 
 
 def is_begun(job: Mapping[str, Any]) -> bool:
-    """Whether some of its pods are ready, and others are not, or not yet."""
+    """True if some of its pods are ready, and others are not, or not yet."""
     status = section(job, "status")
     return word_of(job) == "Running" and _lacks_pods(status) and (whole(status.get("ready")) or 0) > 0
 
 
 def is_ending(job: Mapping[str, Any]) -> bool:
-    """Whether it is over, or on its way to it. A word that is not known says nothing about that."""
+    """True if it is over, or on its way to it. A word that is not known says nothing about that."""
     known = mapping_of(job)
     return known.over or known.ending
 
@@ -81,6 +81,6 @@ def _archived(job: Mapping[str, Any], status: Mapping[str, Any]) -> StateMapping
 
 
 def _lacks_pods(status: Mapping[str, Any]) -> bool:
-    """Whether it counts pods that are not ready; where it does not count, that says nothing."""
+    """True if it counts pods that are not ready; where it does not count, that says nothing."""
     ready, active = whole(status.get("ready")), whole(status.get("active"))
     return ready is not None and active is not None and ready < active

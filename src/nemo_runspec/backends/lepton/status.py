@@ -1,4 +1,4 @@
-"""What Lepton says of jobs, in the words that all platforms share."""
+"""The status of Lepton's jobs, in the words that all platforms share."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from nemo_runspec.backends.cloud.api import JsonTable
 from nemo_runspec.backends.cloud.ending import LATE, NOT_YET, LastLines, conclude, missing_nodes
 from nemo_runspec.backends.cloud.handle import PodHandle
 from nemo_runspec.backends.cloud.states import OUT_OF_MEMORY, StateMapping
 from nemo_runspec.backends.cloud.status import (
     JobDetail,
+    JobProgress,
     JobReader,
-    Progress,
-    Row,
     describe,
     nodes_of,
     pick,
@@ -61,28 +61,28 @@ class Jobs(JobReader):
         self.api = api
         self._pods: dict[str, list[Replica]] = {}
 
-    def by_id(self, handle: Handle) -> Row | None:
+    def by_id(self, handle: Handle) -> JsonTable | None:
         return self.api.job(str(handle["id"]))
 
-    def by_name(self, handle: Handle) -> Row | None:
+    def by_name(self, handle: Handle) -> JsonTable | None:
         return find(self.api, handle)
 
-    def listed(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
+    def listed(self, handles: Mapping[int, Handle]) -> Mapping[int, JsonTable]:
         found = pick(self.api.jobs(mode="alive_only"), handles, id_of)
         left = {n: handle for n, handle in handles.items() if n not in found}
         return found | (pick(self.api.jobs(), left, id_of) if len(left) > self.few else {})
 
-    def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, Row]:
+    def elsewhere(self, handles: Mapping[int, Handle]) -> Mapping[int, JsonTable]:
         named = (pick(self.api.jobs(name=str(handle["name"])), {n: handle}, id_of) for n, handle in handles.items())
         return {n: job for found in named for n, job in found.items()}
 
-    def mapping_of(self, row: Row) -> StateMapping:
+    def mapping_of(self, row: JsonTable) -> StateMapping:
         return mapping_of(row)
 
     def sample(self, found: Mapping[int, StateMapping]) -> set[int]:
         return sample_waiting({n: mapping.phase for n, mapping in found.items()}, "start")
 
-    def status_of(self, handle: JobRef, row: Row, *, few: bool, asked: bool) -> JobStatus:
+    def status_of(self, handle: JobRef, row: JsonTable, *, few: bool, asked: bool) -> JobStatus:
         mapping, id, ready = mapping_of(row), id_of(row), whole(section(row, "status").get("ready"))
         pods = self._pods_of(id) if asked or few or mapping.state == "failed" else []
         return describe(
@@ -96,18 +96,18 @@ class Jobs(JobReader):
             ended=times_of(row)[1] if mapping.over else None,
         )
 
-    def _progress(self, row: Row, mapping: StateMapping, pods: Sequence[Replica], asked: bool) -> Progress:
+    def _progress(self, row: JsonTable, mapping: StateMapping, pods: Sequence[Replica], asked: bool) -> JobProgress:
         """Without its pods nobody knows what a job that starts waits for: no phase is told, and the last one counts."""
         begun, waiting, nodes = is_begun(row), waiting_of(pods), nodes_of(pods)
         asked = asked and not self.requests.why_missing(_PODS)
         if begun and asked and not is_to_start(pods):  # all have run, and one does not any more
-            return Progress(StateMapping("running", reason=waiting), nodes=nodes)
+            return JobProgress(StateMapping("running", reason=waiting), nodes=nodes)
         if mapping.state == "running" or mapping.over:
-            return Progress(mapping, nodes=nodes)
+            return JobProgress(mapping, nodes=nodes)
         phase: str | None = mapping.phase
         if phase == "start":
             phase = phase_of(pods, phase) if asked else None
-        return Progress(mapping, waiting, phase, nodes, failing=is_failing(pods), begun=begun)
+        return JobProgress(mapping, waiting, phase, nodes, failing=is_failing(pods), begun=begun)
 
     def _pods_of(self, id: str) -> list[Replica]:
         """A job's pods, none where Lepton does not tell them. Asked once."""
@@ -134,7 +134,7 @@ class Jobs(JobReader):
         return b"".join(ends) + text
 
     def expects_more(self, handle: Handle, status: JobStatus, lines: LastLines) -> bool:
-        """Whether a node has not said yet how it ended, and may. Those that the platform has ended do not.
+        """True if a node has not said yet how it ended, and may. Those that the platform has ended do not.
 
         A job that was stopped may have had no pods at all, and one of long ago has no late lines. A node of a success
         that tells of a failure may have been started again, and ended well.

@@ -16,7 +16,8 @@ from nemo_runspec.backends.cloud.submit_once import submit_once as make_once
 from nemo_runspec.backends.lepton.api import LeptonApi, id_of, job_id, name_of, section
 from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL, JOB_LABEL
 from nemo_runspec.backends.lepton.states import seconds_of
-from nemo_runspec.backends.provider import Handle, Say
+from nemo_runspec.backends.provider import Handle
+from nemo_runspec.console import Say
 from nemo_runspec.transport.web import Malformed
 
 _DOUBTS = (0.5, 1.5, 3.0)
@@ -77,7 +78,7 @@ def _surely(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
 
 
 def _is(job: Mapping[str, Any], handle: Handle) -> bool:
-    """Whether it is the handle's: its name, or the name Lepton made of it, and its attempt."""
+    """True if it is the handle's: its name, or the name Lepton made of it, and its attempt."""
     name = str(handle["name"])
     words = {name_of(job), id_of(job)}
     if not any(re.fullmatch(rf"{re.escape(name)}(-[a-z0-9]{{4}})?", word) for word in words):

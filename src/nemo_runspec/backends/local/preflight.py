@@ -1,4 +1,4 @@
-"""Whether a local profile is going to work: what recipes need on this machine."""
+"""Checks a local profile before it runs: what recipes need on this machine."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from nemo_runspec import paths
 from nemo_runspec.backends import machine
 from nemo_runspec.backends.local.fields import check_system
-from nemo_runspec.check import Check, Question, of_error, ok
+from nemo_runspec.check import Check, CheckRequest, of_error, ok
 from nemo_runspec.errors import UserError
 
 _ROOM = "make room, or set job_dir and NEMOTRON_HOME to a directory with room"
 
 
-def checks(question: Question) -> Iterator[Check]:
+def checks(question: CheckRequest) -> Iterator[Check]:
     """The system, Python, uv, nemotron's folders and the profile's, room, GPUs. Nothing is written that stays."""
     yield _system()
     yield machine.python()

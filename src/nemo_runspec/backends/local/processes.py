@@ -143,7 +143,7 @@ def _process_table() -> dict[int, tuple[int, int]]:
 
 
 def _is_marked(pid: int, mark: bytes) -> bool:
-    """Whether a process has this variable. While it is replaced by another program (exec), its environment is empty."""
+    """True if a process has this variable. While it is replaced by another program (exec), its environment is empty."""
     for _ in range(_LOOKS):
         try:
             environment = Path(f"/proc/{pid}/environ").read_bytes()

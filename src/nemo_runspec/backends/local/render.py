@@ -1,4 +1,4 @@
-"""What a local run starts: the job script's text and the process. Pure."""
+"""Renders a local run: the job script's text and the process. Pure."""
 
 from __future__ import annotations
 

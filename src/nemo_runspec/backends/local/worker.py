@@ -16,7 +16,8 @@ from nemo_runspec.artifacts.wandb import PACKAGES, wandb_tasks
 from nemo_runspec.backends.local import processes
 from nemo_runspec.backends.local.fields import check_system
 from nemo_runspec.backends.local.render import render
-from nemo_runspec.backends.worker import InputWorker, Say, ShellWorker, WorkerStatus
+from nemo_runspec.backends.worker import InputWorker, ShellWorker, WorkerStatus
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.model import Plan
@@ -38,7 +39,8 @@ class LocalEnvironments:
     """The `bin` folders of a job's environments.
 
     Args:
-        recipe: its own, None where it asks for none. `wandb`: from which W&B is told of it, None for a job of which
+        recipe: its own, None where it asks for none.
+        wandb: from which W&B is told of it, None for a job of which
             it is not: W&B's package asks for many others, which need not fit those of the recipe.
     """
 
@@ -47,7 +49,7 @@ class LocalEnvironments:
 
 
 class LocalWorker(InputWorker, ShellWorker):
-    """How a local job is made ready, started, found again and ended."""
+    """Makes local jobs ready, starts, finds and ends them."""
 
     def check(self, plan: Plan) -> None:
         """This machine has to be Linux: what runs beside a job looks its processes up as Linux has them.

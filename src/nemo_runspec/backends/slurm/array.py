@@ -20,8 +20,8 @@ from pathlib import Path
 
 from nemo_runspec.backends.base import RenderedFile, Rendering
 from nemo_runspec.backends.capabilities import JobArray
-from nemo_runspec.backends.provider import Handle, Parts, Say
-from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, host_of
+from nemo_runspec.backends.provider import Handle, Parts
+from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, host_in
 from nemo_runspec.backends.slurm.cluster import FIELD, program, run_script
 from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send
 from nemo_runspec.backends.slurm.cluster.stop import require_stopped, stopping_script
@@ -39,6 +39,7 @@ from nemo_runspec.backends.slurm.render import (
 )
 from nemo_runspec.backends.slurm.values import HOME, fill_home
 from nemo_runspec.backends.slurm.verified import require_same
+from nemo_runspec.console import Say
 from nemo_runspec.digests import digest_of, digest_of_text
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -115,10 +116,11 @@ class Array:
 
 
 def make_array(name: str, plans: Sequence[Plan], *, parallel: int | None = None, ends_all: bool = False) -> Array:
-    """The array of plans of one shape, see `shape_of`.
+    """The array of plans of one shape, see `array_key`.
 
     Args:
-        name: unique, as a job's is. `parallel`: how many tasks may run at a time; None for as many as there is room.
+        name: unique, as a job's is.
+        parallel: how many tasks may run at a time; None for as many as there is room.
     """
     first = plans[0]
     folder = posixpath.join(posixpath.dirname(first.job_dir), name)
@@ -136,7 +138,7 @@ def folder_of(task: int) -> str:
     return f"members/{task}"
 
 
-def shape_of(plan: Plan) -> str | None:
+def array_key(plan: Plan) -> str | None:
     """Plans with the same answer may be tasks of one array: they differ in nothing that is submitted or shared.
 
     None for a plan that is to be submitted by itself: an array of its own, or a container build.
@@ -160,13 +162,14 @@ class SlurmArray(JobArray):
     """Several plans of one shape that are submitted together. `open`, then `send`, then `submit`.
 
     Args:
-        name: unique, as a job's is. `parallel`: how many may run at a time; None for as many as there is room.
+        name: unique, as a job's is.
+        parallel: how many may run at a time; None for as many as there is room.
         ends_all: one that fails ends all others.
     """
 
     def __init__(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> None:
         self.array = make_array(name, plans, parallel=parallel, ends_all=ends_all)
-        self.host = host_of(SlurmProvider().make_handle(self.array.plan))
+        self.host = host_in(SlurmProvider().make_handle(self.array.plan))
         self._made: dict[int, dict[str, str]] = {}
 
     def open(self, archive: Path | None, say: Say) -> None:

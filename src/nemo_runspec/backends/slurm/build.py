@@ -20,14 +20,13 @@ from nemo_runspec.backends.base import TargetRequest
 from nemo_runspec.backends.checks import Mount
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME, PATH, directory_of, run_dir
+from nemo_runspec.console import Say
 from nemo_runspec.errors import UserError
 from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.profiles.common import nodes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nemo_runspec.plans.model import Plan
     from nemo_runspec.transport.base import Host
 
@@ -60,7 +59,8 @@ class RegistryLogins:
 
     Args:
         auth: the text of `auth.json`; without any entry, it has none.
-        registries: those in it. `left_out`: those whose password enroot works out by a command.
+        registries: those in it.
+        left_out: those whose password enroot works out by a command.
     """
 
     auth: str = field(repr=False)
@@ -178,7 +178,7 @@ def build_problems(env: Mapping[str, Any]) -> Iterator[UserError]:
         yield UserError("nodes: a container is built by one process on one node", remedy="leave it out", key="nodes")
 
 
-def make_ready(host: Host, plan: Plan, say: Callable[[str], None]) -> None:
+def make_ready(host: Host, plan: Plan, say: Say) -> None:
     """Makes the cache on the cluster and puts the logins there, for their owner alone. Two or three round trips.
 
     Args:
@@ -201,7 +201,7 @@ def make_ready(host: Host, plan: Plan, say: Callable[[str], None]) -> None:
         _put_logins(host, cache, target.build_registries, say)
 
 
-def _put_logins(host: Host, cache: str, allowed: tuple[str, ...], say: Callable[[str], None]) -> None:
+def _put_logins(host: Host, cache: str, allowed: tuple[str, ...], say: Say) -> None:
     from nemo_runspec.transport.files import put
 
     done = host.run(_SHOW_LOGINS)

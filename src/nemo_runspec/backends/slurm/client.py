@@ -23,11 +23,12 @@ from nemo_runspec.backends.capabilities import (
     OpensShells,
     SubmitsArrays,
 )
-from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Results, Say, offset_of
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Results, offset_of
 from nemo_runspec.backends.slurm.cluster import program
 from nemo_runspec.backends.slurm.executor import job_name, sbatch_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME, array_size
+from nemo_runspec.console import Say
 from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -51,7 +52,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
 
     def check(self, plan: Plan) -> None:
         """As `Provider.check`."""
-        host_of(connection_of(target_of(plan, SlurmTarget)))
+        host_in(connection_of(target_of(plan, SlurmTarget)))
 
     def make_handle(self, plan: Plan) -> Handle:
         """As `Provider.make_handle`. `job_dir` may begin with `HOME`."""
@@ -77,7 +78,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         from nemo_runspec.backends.slurm.verified import require_same
         from nemo_runspec.submission.layout import own_files
 
-        host, archive = host_of(connection_of(target_of(submission.plan, SlurmTarget))), parts.archive
+        host, archive = host_in(connection_of(target_of(submission.plan, SlurmTarget))), parts.archive
         digest = digest_of(archive) if archive else ""
         found = probe(host, submission.plan.job_dir, digest, programs_of(submission.plan))
         plan = fill_home(submission.plan, found.home)
@@ -108,14 +109,14 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         """As `Provider.submit`. One round trip."""
         from nemo_runspec.backends.slurm.cluster.submit import submission_of, submit
 
-        submitted = submit(host_of(prepared.handle), submission_of(prepared.plan), say)
+        submitted = submit(host_in(prepared.handle), submission_of(prepared.plan), say)
         return {**prepared.handle, "id": submitted.id}
 
     def array_key(self, plan: Plan) -> str | None:
         """As `SubmitsArrays.array_key`."""
-        from nemo_runspec.backends.slurm.array import shape_of
+        from nemo_runspec.backends.slurm.array import array_key
 
-        return shape_of(plan)
+        return array_key(plan)
 
     def make_array(self, name: str, plans: Sequence[Plan], *, parallel: int | None, ends_all: bool) -> SlurmArray:
         """As `SubmitsArrays.make_array`: a job array."""
@@ -143,7 +144,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         """As `Provider.status`. One round trip for all that have an id, one for each that has none."""
         from nemo_runspec.backends.slurm.observe import job_statuses
 
-        return job_statuses(host_of(handles[0]), handles, positions=places) if handles else []
+        return job_statuses(host_in(handles[0]), handles, positions=places) if handles else []
 
     def stop(self, handles: Sequence[Handle], by: str, *, hard: bool = False) -> None:
         """As `Provider.stop`. One round trip, one more where there are tasks of arrays."""
@@ -154,9 +155,9 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         alone = [handle for handle in handles if not self.in_array(handle)]
         tasks = [handle for handle in handles if self.in_array(handle)]
         if alone:
-            request_stop(host_of(alone[0]), [job_ref(handle) for handle in alone], by, hard=hard)
+            request_stop(host_in(alone[0]), [job_ref(handle) for handle in alone], by, hard=hard)
         if tasks:
-            stop_tasks(host_of(tasks[0]), tasks, by, hard=hard)
+            stop_tasks(host_in(tasks[0]), tasks, by, hard=hard)
 
     def read_log(self, handle: Handle, cursors: Cursors, limit: int, *, platform: bool = False) -> Sequence[LogChunk]:
         """As `Provider.read_log`. One round trip."""
@@ -171,7 +172,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         # The first two come at a node's end and at an attempt's: then Slurm is worth being asked, and hardly before.
         patterns = [batch_log(*job)] if platform else [f"{status}/node-*", f"{status}/attempts*", task_logs(*job)]
         offsets = {path: offset_of(cursor) for path, cursor in cursors.items()}
-        chunks = read_chunks(host_of(handle), patterns, offsets, limit=limit)
+        chunks = read_chunks(host_in(handle), patterns, offsets, limit=limit)
         return [replace(chunk, silent=chunk.path.startswith(f"{status}/")) for chunk in chunks]
 
     def read_metrics(
@@ -182,14 +183,14 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
 
         numbers = {f"{handle['job_dir']}/metrics.jsonl": number for number, handle in enumerate(handles)}
         offsets = dict(zip(numbers, sizes, strict=True))
-        chunks = read_chunks(host_of(handles[0]), numbers, offsets, limit=limit) if handles else []
+        chunks = read_chunks(host_in(handles[0]), numbers, offsets, limit=limit) if handles else []
         return [(numbers[chunk.path], chunk) for chunk in chunks]
 
     def collect(self, handles: Sequence[Handle], statuses: Sequence[JobStatus]) -> Sequence[Results]:
         """As `Provider.collect`. One round trip."""
         from nemo_runspec.backends.slurm.observe import collect_results
 
-        return collect_results(host_of(handles[0]), handles, statuses) if handles else []
+        return collect_results(host_in(handles[0]), handles, statuses) if handles else []
 
     def delete_files(self, handle: Handle) -> None:
         """As `Provider.delete_files`."""
@@ -199,7 +200,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         folder = str(handle["job_dir"])
         if "/jobs/" not in folder or ".." in folder:
             raise UserError(f"{folder} is no directory of a job", remedy="remove it by hand, if it is not needed")
-        host = host_of(handle)
+        host = host_in(handle)
         done = host.run(
             f"job={shlex.quote(folder)} home={HOME}\n{program('cluster/stage.sh', 'remove_job')}", timeout=600.0
         )
@@ -215,13 +216,13 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         from nemo_runspec.backends.slurm.array import remove_tasks
 
         if handles:
-            remove_tasks(host_of(handles[0]), handles)
+            remove_tasks(host_in(handles[0]), handles)
 
     def files_of(self, handle: Handle, plan: Plan) -> KeptFiles:
         """As `KeepsFiles.files_of`: the login node sees them."""
         from nemo_runspec.transport.tree import HostFiles
 
-        return KeptFiles(HostFiles(host_of(handle)), str(handle["job_dir"]))
+        return KeptFiles(HostFiles(host_in(handle)), str(handle["job_dir"]))
 
     def store_of(self, plan: Plan, root: str) -> tuple[Host | None, str]:
         """As `KeepsStore.store_of`: the login node sees what is mounted into jobs."""
@@ -229,7 +230,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         folder = target.storage(plan.job_dir).source_of(root)
         if folder is None:
             raise UserError(f"the jobs' folder of artifacts, {root}, is on none of mounts", remedy="mount it")
-        host = None if target.tunnel != "ssh" else host_of(connection_of(target))
+        host = None if target.tunnel != "ssh" else host_in(connection_of(target))
         return host, folder.replace(HOME, "$HOME")
 
     def forward(self, handle: Handle, node: str, port: int, here: int) -> Sequence[str]:
@@ -266,7 +267,7 @@ def _address(handle: Handle) -> Address:
     return Address(str(handle["host"]), handle.get("user"), handle.get("port"), identity)
 
 
-def host_of(handle: Handle) -> Host:
+def host_in(handle: Handle) -> Host:
     """The machine that a job was, or is to be, submitted from.
 
     Raises:
@@ -308,9 +309,9 @@ def check_there(host: Host, plan: Plan, say: Say) -> None:
     Raises:
         UserError: the first thing that is wrong.
     """
-    from nemo_runspec.backends.slurm.preflight.examine import fast_checks
+    from nemo_runspec.backends.slurm.preflight.checks import fast_checks
 
     for check in fast_checks(host, plan):
         if check.verdict == "failed":
             raise check.error()
-        say(f"warning: {check.seen}{f'; {check.mend}' if check.mend else ''}")
+        say(f"warning: {check.seen}{f'; {check.remedy}' if check.remedy else ''}")

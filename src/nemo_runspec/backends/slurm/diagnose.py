@@ -204,7 +204,8 @@ def diagnose(
     """The verdict on a job that did not succeed; None for one that did, or goes on.
 
     Args:
-        tail: the end of what its tasks wrote, in its last attempt. `batch_tail`: of what its batch script wrote.
+        tail: the end of what its tasks wrote, in its last attempt.
+        batch_tail: of what its batch script wrote.
         known: errors that its recipe knows.
         key_source: where `remote_job_dir` was set, such as `env.toml:7 [cluster]`; '' where that is not known.
     """

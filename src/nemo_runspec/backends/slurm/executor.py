@@ -1,4 +1,4 @@
-"""What NeMo-Run's `SlurmExecutor` is given for a plan: one table for the executor and for our own rendering.
+"""The arguments of NeMo-Run's `SlurmExecutor` for a plan: one table for the executor and for our own rendering.
 
 Pure, but for `make_executor`, which imports NeMo-Run. Facts about NeMo-Run in this module were seen in 0.11.1.
 """

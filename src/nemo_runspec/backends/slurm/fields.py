@@ -1,4 +1,4 @@
-"""What a Slurm profile may say, and what a plan carries of it: a key is declared once, as an attribute of the target.
+"""The keys of a Slurm profile, and what a plan carries of them: each is declared once, as an attribute of the target.
 
 A declaration says how its key reaches sbatch and NeMo-Run; the checks of a profile, what NeMo-Run's executor is given
 and the `#SBATCH` lines are derived from it. The arguments of NeMo-Run's `SlurmExecutor` named here are those of 0.11.1.

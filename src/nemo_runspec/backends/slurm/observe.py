@@ -1,4 +1,4 @@
-"""What submitted jobs are asked, by their handles: how they are, what they have written, what is left in the end.
+"""Questions about submitted jobs, by their handles: status, new log lines, results.
 
 Any number of them in one round trip each; of logs new bytes, each once. What a job of ours writes, seen with Slurm
 22.05: `log-<name>_<id>_<attempt>.out`, of several tasks `log-<name>_<id>_<attempt>_<task>.out` each (`separate` in
@@ -20,7 +20,7 @@ from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find
 from nemo_runspec.backends.slurm.diagnose import diagnose
 from nemo_runspec.backends.slurm.values import HOME
-from nemo_runspec.diagnosis.known import KEY, read_known
+from nemo_runspec.diagnosis.known_errors import KEY, read_known
 from nemo_runspec.diagnosis.verdict import Diagnosis
 from nemo_runspec.errors import UserError
 from nemo_runspec.jobside.downsample import as_lines, downsample
@@ -199,7 +199,7 @@ def _finish_health_check(host: Host, handle: Handle) -> None:
 def exclude_and_release(host: Host, job: SlurmJobRef) -> str:
     """Lets a job go on that its health check has left held, without the bad nodes. It may be called at any time.
 
-    The check does it itself (`jobside/fate.py`), in some 20 ms of the time that Slurm leaves it (KillWait).
+    The check does it itself (`jobside/attempt_end.py`), in some 20 ms of the time that Slurm leaves it (KillWait).
     Where that was too short, `status/held` in the job's directory says which nodes the job is to stay away from.
 
     Returns:

@@ -101,7 +101,8 @@ def batch_values(plan: Plan, *, members: bool = False, ends_all: bool = False) -
     """What the batch script's supervisor is told of a job (`jobside.job.BatchJob`).
 
     Args:
-        members: of an array whose tasks are jobs of their own. `ends_all`: one of them that fails ends all others.
+        members: of an array whose tasks are jobs of their own.
+        ends_all: one of them that fails ends all others.
     """
     target = target_of(plan, SlurmTarget)
     return {

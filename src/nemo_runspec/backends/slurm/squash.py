@@ -136,7 +136,7 @@ def squash_recipe() -> Recipe:
 
 
 def exists(plan: Plan, path: str) -> bool:
-    """Whether a file is on the plan's cluster. One round trip.
+    """True if a file is on the plan's cluster. One round trip.
 
     Args:
         path: may begin with `HOME`.
@@ -144,10 +144,10 @@ def exists(plan: Plan, path: str) -> bool:
     Raises:
         UserError: the cluster refuses us. Unreachable: it did not answer.
     """
-    from nemo_runspec.backends.slurm.client import SlurmProvider, host_of
+    from nemo_runspec.backends.slurm.client import SlurmProvider, host_in
     from nemo_runspec.transport.files import have
 
-    return bool(have(host_of(SlurmProvider().make_handle(plan)), [readable(path)]))
+    return bool(have(host_in(SlurmProvider().make_handle(plan)), [readable(path)]))
 
 
 def readable(path: str) -> str:

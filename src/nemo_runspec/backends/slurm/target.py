@@ -1,4 +1,4 @@
-"""What a plan carries for Slurm, made of the merged profile, and what is wrong in one: what Slurm, the shell or
+"""The target of Slurm, made of the merged profile, and the problems of one: what Slurm, the shell or
 NeMo-Run would misread, what a site must still fill in. Pure: nothing is asked of a cluster.
 """
 
@@ -20,7 +20,7 @@ from nemo_runspec.backends.checks import (
     one_per_target,
     raise_problems,
     read_mounts,
-    short,
+    shortened_value,
 )
 from nemo_runspec.backends.slurm import build as builds
 from nemo_runspec.backends.slurm.fields import FIELDS, SlurmTarget
@@ -91,7 +91,7 @@ def _value_problems(env: Mapping[str, Any]) -> Iterator[UserError]:
         yield UserError(what, key="job_name_prefix")
     for text in env.get("dependencies") or ():
         if not _JOB_ID.fullmatch(job_id(text)):
-            what = f"dependencies: {short(text)} is not a Slurm job id"
+            what = f"dependencies: {shortened_value(text)} is not a Slurm job id"
             yield UserError(what, remedy='such as "123456"', key="dependencies")
     for name in env.get("container_env") or ():
         if not VARIABLE.fullmatch(name):

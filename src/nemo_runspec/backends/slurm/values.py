@@ -1,4 +1,4 @@
-"""What the values of a Slurm profile mean: places, spellings, sizes, time limits, signals.
+"""Meanings of a Slurm profile's values: places, spellings, sizes, time limits, signals.
 
 Slurm sends a job's `signal` to its steps, or after `B:` to the batch shell alone. Here it is always the batch shell,
 which has it handed to the command (see `render.py`): a step's signal would reach every process in it, torchrun too,
@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nemo_runspec import paths
-from nemo_runspec.backends.checks import JOB_DIR, short
+from nemo_runspec.backends.checks import JOB_DIR, shortened_value
 from nemo_runspec.duration import hours
 from nemo_runspec.errors import UserError
 from nemo_runspec.placeholders import TextPlaceholder, fill
@@ -149,7 +149,7 @@ def array_problem(array: str | None) -> list[UserError]:
     if whole and (not sign or re.fullmatch(r"[0-9]{1,7}", parallel)):
         return []
     remedy = f"such as 0-7, 0-15:4 or 1,3,5%2, its numbers up to {_MOST:,}"
-    return [UserError(f"array is not one that Slurm takes: {short(array)}", remedy=remedy, key="array")]
+    return [UserError(f"array is not one that Slurm takes: {shortened_value(array)}", remedy=remedy, key="array")]
 
 
 def _asks_for_gpus(option: str, value: Any) -> bool:
@@ -179,7 +179,7 @@ def time_problem(key: str, time: str) -> list[UserError]:
         hours(time)
     except ValueError:
         remedy = "write M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, such as 04:00:00 or 2-12"
-        return [UserError(f"{key} is not a time limit Slurm takes: {short(time)}", remedy=remedy, key=key)]
+        return [UserError(f"{key} is not a time limit Slurm takes: {shortened_value(time)}", remedy=remedy, key=key)]
     return []
 
 
@@ -218,7 +218,7 @@ def signal_problem(signal: str | None) -> list[UserError]:
     if not signal or (match is not None and _name(match["name"]) in _SIGNALS.values()):
         return []
     remedy = f"NAME or NAME@SECONDS; NAME one of {', '.join(sorted(_SIGNALS.values()))}"
-    return [UserError(f"signal = {short(signal)} is no signal to send", remedy=remedy, key="signal")]
+    return [UserError(f"signal = {shortened_value(signal)} is no signal to send", remedy=remedy, key="signal")]
 
 
 def comes_at_once(signal: str | None, time: str) -> bool:

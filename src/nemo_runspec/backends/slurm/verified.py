@@ -56,7 +56,7 @@ def require_same(plan: Plan) -> None:
 
 
 def is_proved(plan: Plan) -> bool:
-    """Whether the property test's result that was shipped covers this plan's batch script, as installed here."""
+    """True if the property test's result that was shipped covers this plan's batch script, as installed here."""
     tried = (_within(name, value) for name, value in executor_arguments(plan).items())
     return _as_shipped() and PATH.fullmatch(plan.job_dir) is not None and all(tried)
 
@@ -80,7 +80,7 @@ def _as_shipped() -> bool:
 
 
 def _within(name: str, value: Any) -> bool:
-    """Whether the property test has tried such values."""
+    """True if the property test has tried such values."""
     if isinstance(value, Mapping):
         return all(_within(str(key), key) and _within(str(key), each) for key, each in value.items())
     if isinstance(value, (list, tuple)):
@@ -89,7 +89,7 @@ def _within(name: str, value: Any) -> bool:
 
 
 def is_tried(text: str, *, lines: bool = False) -> bool:
-    """Whether the property test draws such a text.
+    """True if the property test draws such a text.
 
     Args:
         lines: it may be more than one line.

@@ -18,7 +18,8 @@ class PodLife:
     """One pod's own file.
 
     Args:
-        folder: where all pods look. `index`: which node this is.
+        folder: where all pods look.
+        index: which node this is.
         every: seconds between two signs.
     """
 
@@ -67,7 +68,7 @@ def last_sign(folder: Folder, index: int) -> "Optional[int]":
 
 
 def has_begun(folder: Folder, index: int) -> bool:
-    """Whether a node lives or has lived in this life of the job."""
+    """True if a node lives or has lived in this life of the job."""
     return folder.has("alive.%d" % index) or exit_code_of(folder, index) is not None
 
 

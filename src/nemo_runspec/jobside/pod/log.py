@@ -1,4 +1,4 @@
-"""What is written in a pod, on its way to the platform's own stream and to the node's file."""
+"""Copies what is written in a pod to the platform's own stream and to the node's file."""
 
 import os
 import threading

@@ -6,8 +6,8 @@ import traceback
 from importlib import import_module
 
 from nemo_runspec.jobside import registration
+from nemo_runspec.jobside.barriers import Failure
 from nemo_runspec.jobside.exit_status import Ended
-from nemo_runspec.jobside.gates import Failure
 from nemo_runspec.jobside.pod.data import move
 from nemo_runspec.jobside.pod.ending import end_line, result_lines
 from nemo_runspec.jobside.pod.others import Others
@@ -36,7 +36,7 @@ def run_pod(values: str, words: "Sequence[str]") -> int:
     except Exception as error:  # noqa: BLE001  (a defect of ours must not look like an end without a word)
         _tell_defect()
         ended = Ended(1, reason="nemotron's supervisor failed: %s" % error)
-        pod.gates.fail(1, "node %d failed: %s" % (pod.index, ended.reason), pod.index)
+        pod.barriers.fail(1, "node %d failed: %s" % (pod.index, ended.reason), pod.index)
     return _finish(pod, ended)
 
 
@@ -89,7 +89,7 @@ def _failed_before(pod: PodRun, failure: Failure) -> Ended:
         ended = Ended(pod.stopped, reason="the job was told to stop (SIG%s) before it had started" % pod.told)
     say("%s (exit code %d)" % (ended.reason, ended.exit_code))
     if ended.blames is None:
-        pod.gates.fail(ended.exit_code, "node %d failed: %s" % (pod.index, ended.reason), pod.index)
+        pod.barriers.fail(ended.exit_code, "node %d failed: %s" % (pod.index, ended.reason), pod.index)
     return ended
 
 
@@ -109,7 +109,7 @@ def _command(pod: PodRun) -> Ended:
     reason = "the job was told to stop (SIG%s)" % pod.told
     if not pod.told:
         reason = "the job script ended without a word (status %d)" % code
-    pod.gates.fail(code, "node %d failed: %s" % (pod.index, reason), pod.index)
+    pod.barriers.fail(code, "node %d failed: %s" % (pod.index, reason), pod.index)
     return Ended(code, reason=reason)
 
 

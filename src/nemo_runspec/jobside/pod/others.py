@@ -1,4 +1,4 @@
-"""What node 0 does because there are others.
+"""Waits, on node 0 of a job of pods, for the other nodes.
 
 A PyTorchJob ends with its master, and outputs are whole only once all nodes have made theirs.
 """
@@ -15,7 +15,7 @@ if MYPY:
 
     from nemo_runspec.jobside.pod.pod import PodRun
 
-    Question = Callable[[int], Optional[int]]
+    ExitCodeQuery = Callable[[int], Optional[int]]
 
 _LOOK = 0.5
 _PATIENCE = 120.0
@@ -39,7 +39,7 @@ class Others:
         """Waits until their pods have ended, which copy outputs too; as long as the platform lets it."""
         return self._wait(self._end_of, code)
 
-    def _wait(self, question: "Question", code: int) -> Ended:
+    def _wait(self, question: "ExitCodeQuery", code: int) -> Ended:
         """What node 0, which ends with `code` so far, ends with: that, else as the first of them that has failed.
 
         After its own failure it waits only for the sake of outputs.
@@ -58,10 +58,10 @@ class Others:
                 ended = self._follow(node, found)
         return self._or_before(ended)
 
-    def _answer(self, question: "Question", node: int) -> "Optional[int]":
+    def _answer(self, question: "ExitCodeQuery", node: int) -> "Optional[int]":
         """An exit code. None: this node was told to stop while the other's command runs, the other has shown no sign
         of life for long, or the time is up. Such a node is not asked again."""
-        pod, folder = self._pod, self._pod.gates.folder
+        pod, folder = self._pod, self._pod.barriers.folder
         for_command = question == self._command_of
         seen: "Optional[int]" = None
         since = time.monotonic()
@@ -90,19 +90,19 @@ class Others:
             return Ended(pod.stopped, reason=reason)
         reason = "node %d failed: it has shown no sign of life for %d s" % (node, pod.lost)
         say(reason)
-        pod.gates.fail(1, reason, node)
+        pod.barriers.fail(1, reason, node)
         return Ended(1, reason=reason, blames=node)
 
     def _or_before(self, ended: Ended) -> Ended:
         """What this node ends with: as another one, or as the one that had failed before that."""
-        first = self._pod.gates.first_failure()
+        first = self._pod.barriers.first_failure()
         if ended.blames is None or first is None or first.get("node") in (None, ended.blames, self._pod.index):
             return ended
         return self._follow(int(first["node"]), int(first["exit_code"]))
 
     def _command_of(self, node: int) -> "Optional[int]":
         """The exit code of its command, or of what failed before it; None as long as it runs."""
-        pod, folder = self._pod, self._pod.gates.folder
+        pod, folder = self._pod, self._pod.barriers.folder
         record = pod.status.read("node-%d" % node)
         # Until a node has begun in this life of the job, its record is of another one.
         begun = pod.lives <= 1 or has_begun(folder, node)
@@ -113,4 +113,4 @@ class Others:
 
     def _end_of(self, node: int) -> "Optional[int]":
         """The exit code of its pod."""
-        return exit_code_of(self._pod.gates.folder, node)
+        return exit_code_of(self._pod.barriers.folder, node)

@@ -5,8 +5,8 @@ import threading
 import time
 
 from nemo_runspec.jobside import processes, signals
+from nemo_runspec.jobside.barriers import Barriers
 from nemo_runspec.jobside.clock import within
-from nemo_runspec.jobside.gates import Gates
 from nemo_runspec.jobside.memory import OomKills
 from nemo_runspec.jobside.pod.life import PodLife
 from nemo_runspec.jobside.pod.log import Log
@@ -48,7 +48,7 @@ class PodRun:
         self.log = Log(job.log(index))
         self.status = Folder(job.status)
         self.lives = 1
-        self.gates = Gates(job.status, index, job.nodes, 0)
+        self.barriers = Barriers(job.status, index, job.nodes, 0)
         self._life: "Optional[PodLife]" = None
         self._child: "Optional[processes.Child]" = None
         self._passes = ALONE
@@ -82,7 +82,7 @@ class PodRun:
         self._count_lives()
         remove(self.status.file(self.marker))
         if self.job.nodes > 1:
-            self._life = PodLife(self.gates.folder, self.index, self.lost // 30 + 1)
+            self._life = PodLife(self.barriers.folder, self.index, self.lost // 30 + 1)
             self._life.begin()
         if not self.log.begin():
             say("the log cannot be kept in %s/logs: it is only what the platform has" % self.job.root)
@@ -116,7 +116,7 @@ class PodRun:
         heeds = passes == GROUP and self.job.nodes > 1
         while not child.has_ended():
             self._hear(_LOOK if heeds else _IDLE)
-            if heeds and self.gates.first_failure() is not None:
+            if heeds and self.barriers.first_failure() is not None:
                 child.send(signals.TERM)
                 heeds = False
         self._child = None
@@ -136,7 +136,7 @@ class PodRun:
     def heed_failures(self) -> None:
         """Raises the `Failure` of another node that has failed. A stop that this one was told comes first."""
         if self.job.nodes > 1 and not self.told:
-            self.gates.heed_failures()
+            self.barriers.heed_failures()
 
     def end(self, code: int, lines: "Sequence[str]") -> None:
         """Writes the last lines, and shows that this node has ended."""
@@ -206,8 +206,8 @@ class PodRun:
             self.lives = 1
         life = self.job.attempt if self.lives <= 1 else "%s.%d" % (self.job.attempt, self.lives)
         self.environment["NEMOTRON_POD_LIFE"] = life
-        self.gates = Gates("%s/gates-%s" % (self.job.status, life), self.index, self.job.nodes, 0)
-        _make(self.gates.folder.path)
+        self.barriers = Barriers("%s/gates-%s" % (self.job.status, life), self.index, self.job.nodes, 0)
+        _make(self.barriers.folder.path)
 
 
 class _Timer(threading.Timer):

@@ -1,4 +1,4 @@
-"""What a pod's own script tells the supervisor, and which node its platform says that it is."""
+"""Values that a pod's own script hands to the supervisor, and which node its platform says that it is."""
 
 import json
 import os
@@ -68,5 +68,5 @@ def seconds(environment: "Dict[str, str]", name: str, default: int) -> int:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a whole number, 0 or above."""
+    """True if a text is a whole number, 0 or above."""
     return bool(text) and set(text) <= set("0123456789")

@@ -1,6 +1,6 @@
 """A platform's variables, which may be missing or say something else than was planned."""
 
-from nemo_runspec.jobside.gates import Failure
+from nemo_runspec.jobside.barriers import Failure
 from nemo_runspec.jobside.pod.values import is_number
 
 MYPY = False
@@ -21,7 +21,8 @@ def check(pod: "PodRun", index: str, count: str) -> None:
     """This node must be one of those that were planned.
 
     Args:
-        index: the name of the variable that says which node this is. `count`: of that which says how many there are,
+        index: the name of the variable that says which node this is.
+        count: of that which says how many there are,
             '' for none.
 
     Raises:

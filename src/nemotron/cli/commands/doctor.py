@@ -28,6 +28,8 @@ _MARKS = {
 _NAME = 16
 """Columns of the name; lines are printed as they are known, so that no longest one can be waited for."""
 
+_KEYS = {"remedy": "mend"}
+"""Of `--json`, as scripts know it."""
 _LEAD = {"skipped": "how", "warning": "mend", "failed": "mend"}
 
 
@@ -63,12 +65,16 @@ def _doctor(profile: str | None, job: bool, as_json: bool) -> int:
 
 
 def _of_profile(name: str, job: bool) -> tuple[str, dict[str, Any], Iterable[Check]]:
-    from nemo_runspec.doctor.profile import Patient, examine
+    from nemo_runspec.doctor.profile import CheckedProfile, run_checks
     from nemo_runspec.profiles.load import load_profile
 
     profile, env_file = load_profile(name)
     title = f"{name}  ({profile.executor})"
-    return title, {"profile": name, "executor": profile.executor}, examine(Patient(profile, env_file), job=job)
+    return (
+        title,
+        {"profile": name, "executor": profile.executor},
+        run_checks(CheckedProfile(profile, env_file), job=job),
+    )
 
 
 def _of_machine() -> tuple[str, dict[str, Any], Iterable[Check]]:
@@ -79,7 +85,7 @@ def _of_machine() -> tuple[str, dict[str, Any], Iterable[Check]]:
 
 def _table(check: Check) -> dict[str, str]:
     """What a script reads of a check."""
-    return {name: value for name, value in asdict(check).items() if name != "key"}
+    return {_KEYS.get(name, name): value for name, value in asdict(check).items() if name != "key"}
 
 
 def _shown(checks: Iterable[Check]) -> Iterator[Check]:
@@ -92,7 +98,7 @@ def _shown(checks: Iterable[Check]) -> Iterator[Check]:
 def _lines(check: Check) -> Iterator[str]:
     mark, word, colour = _MARKS[check.verdict]
     sign = mark if _encodes("✓✗…") else word.ljust(4)
-    mend = f"{_LEAD.get(check.verdict, '')}: {one_line(check.mend)}" if check.mend else ""
+    mend = f"{_LEAD.get(check.verdict, '')}: {one_line(check.remedy)}" if check.remedy else ""
     rows = [(f"{sign} {check.name.ljust(_NAME)}", one_line(check.seen)), *([("", mend)] if mend else [])]
     first, *rest = table(rows)
     yield first.replace(f"  {sign} ", f"  {paint(sign, colour)} ", 1)

@@ -24,7 +24,7 @@ class _Key:
     executors: tuple[str, ...]
 
     def has(self, words: Sequence[str]) -> bool:
-        """Whether every word stands in its names, its help or its choices."""
+        """True if every word stands in its names, its help or its choices."""
         field = self.field
         text = " ".join((field.name, *field.aliases, field.help, *field.choices)).casefold()
         return all(word.casefold() in text for word in words)

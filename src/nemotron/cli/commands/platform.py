@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
@@ -17,11 +17,9 @@ from nemotron.cli.text import literal, table
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.base import Backend
-    from nemo_runspec.backends.listing import Listing, Listings
+    from nemo_runspec.backends.listing import Api, Listing, Listings
     from nemo_runspec.profiles.envfile import EnvFile
     from nemo_runspec.profiles.profile import Profile
-
-Api = TypeVar("Api")
 
 
 def platform_group(backend: Backend) -> Command:

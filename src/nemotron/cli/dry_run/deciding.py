@@ -14,7 +14,7 @@ from nemo_runspec.profiles.layers import flatten
 from nemo_runspec.source import COMMAND_LINE, Layer, Source
 from nemo_runspec.text import count
 from nemotron.cli.dry_run.facts import artifact_note, written_to
-from nemotron.cli.dry_run.rows import PageRow, Places
+from nemotron.cli.dry_run.rows import PageRow, ShownPlaces
 
 _UNSET: tuple[Any, ...] = (None, "", (), [], {})
 _TITLE = frozenset({"name", "recipe", "config", "mode", "profile", "env.executor"})
@@ -24,7 +24,7 @@ _OF_NOBODY = (Layer.DEFAULT, Layer.AUTO)
 
 def deciding_rows(plan: Plan) -> list[PageRow]:
     """The table's rows."""
-    places = Places(plan.sources.values())
+    places = ShownPlaces(plan.sources.values())
     rows = [*_of_profile(plan, places), *_of_artifacts(plan, places), *_of_run(plan, places)]
     told = {str(row.value) for row in rows if "/" in str(row.value)}
     return [*rows, *_of_environment(plan, told), *_of_config(plan, places)]
@@ -32,14 +32,14 @@ def deciding_rows(plan: Plan) -> list[PageRow]:
 
 def counted(plan: Plan) -> str:
     """How many values of the config are as its files have them, and are no row; '' for none."""
-    places = Places(plan.sources.values())
+    places = ShownPlaces(plan.sources.values())
     found = Counter(
         places.file(source) for path in flatten(plan.config) if (source := plan.sources.get(path)) and _is_yaml(source)
     )
     return ", ".join(f"{count(number, 'value')} as in {file}" for file, number in found.items())
 
 
-def _of_profile(plan: Plan, places: Places) -> Iterator[PageRow]:
+def _of_profile(plan: Plan, places: ShownPlaces) -> Iterator[PageRow]:
     """What the profile and the command line say of where and how; of keys for one fact, the one that decides."""
     env, target = plan.run["env"], asdict(plan.target)
     weaker = _weaker(plan, target)
@@ -71,7 +71,7 @@ def _layer(plan: Plan, key: str) -> Layer | None:
     return source.layer if source else None
 
 
-def _of_artifacts(plan: Plan, places: Places) -> Iterator[PageRow]:
+def _of_artifacts(plan: Plan, places: ShownPlaces) -> Iterator[PageRow]:
     for artifact in plan.consumes:
         source = _source_of(plan, artifact)
         yield PageRow(
@@ -88,7 +88,7 @@ def _source_of(plan: Plan, artifact: Artifact) -> Source | None:
     return named if path is None or path.layer in _OF_NOBODY else path
 
 
-def _of_run(plan: Plan, places: Places) -> Iterator[PageRow]:
+def _of_run(plan: Plan, places: ShownPlaces) -> Iterator[PageRow]:
     """The rest of the `run` section, as far as somebody has written it."""
     others = {"env", *(artifact.name for artifact in (*plan.consumes, *plan.produces))}
     for name, value in flatten({key: value for key, value in plan.run.items() if key not in others}).items():
@@ -116,7 +116,7 @@ def _of_environment(plan: Plan, told: set[str]) -> Iterator[PageRow]:
         yield PageRow("arguments", shlex.join(plan.launch.args), "made of the config" if made else COMMAND_LINE)
 
 
-def _of_config(plan: Plan, places: Places) -> Iterator[PageRow]:
+def _of_config(plan: Plan, places: ShownPlaces) -> Iterator[PageRow]:
     """Values of the config that its files do not have."""
     for path, value in flatten(plan.config).items():
         source = plan.sources.get(path)

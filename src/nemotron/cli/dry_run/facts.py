@@ -1,4 +1,4 @@
-"""What is said of a plan, on the page and in full: what it is, what is missing, what travels, what it may cost."""
+"""Facts of a plan, on the page and in full: what it is, what is missing, what travels, what it may cost."""
 
 from __future__ import annotations
 

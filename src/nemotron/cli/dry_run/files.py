@@ -35,7 +35,7 @@ def own_lines(file: RenderedFile) -> list[int]:
 
 
 def is_on_page(file: RenderedFile) -> bool:
-    """Whether the page shows lines of it."""
+    """True if the page shows lines of it."""
     return len(own_lines(file)) <= LONGEST_FILE
 
 

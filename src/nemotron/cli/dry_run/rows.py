@@ -26,7 +26,7 @@ class PageRow:
     note: str = ""
 
 
-class Places:
+class ShownPlaces:
     """How sources are named on a page: by the shortest end of a file's path that no other file has.
 
     Args:

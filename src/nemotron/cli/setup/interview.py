@@ -22,7 +22,8 @@ class TerminalInterview(Interview):
     """Asks on the error stream what no option answers.
 
     Args:
-        options: name of a question → answer. `accept`: take defaults without asking.
+        options: name of a question → answer.
+        accept: take defaults without asking.
         at_terminal: whether there is somebody to ask.
 
     Attributes:

@@ -41,7 +41,7 @@ def recipe_folder(name: str, project: Path) -> Path:
 
 
 def needs_image(file: Path) -> bool:
-    """Whether an env file has profiles whose jobs run in the image that their recipe names."""
+    """True if an env file has profiles whose jobs run in the image that their recipe names."""
     env = load_env_file(file)
     return any(_of_recipe(env, name) for name in env.profiles)
 

@@ -30,7 +30,9 @@ class Template:
     """What a configuration says.
 
     Args:
-        file: the env file. `force`: whether one that is there is replaced. `text`: what it will say.
+        file: the env file.
+        force: whether one that is there is replaced.
+        text: what it will say.
     """
 
     file: Path

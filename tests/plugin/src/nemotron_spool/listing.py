@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from nemo_runspec.backends.listing import Listing, ListingRequest, Listings, Row
-from nemo_runspec.check import Check, Question, failed, ok
+from nemo_runspec.backends.listing import Listing, ListingRequest, ListingRow, Listings
+from nemo_runspec.check import Check, CheckRequest, failed, ok
 
 _MEND = "choose another spool_dir"
 
 
-def _jobs(request: ListingRequest) -> Iterator[Row]:
+def _jobs(request: ListingRequest) -> Iterator[ListingRow]:
     for folder in sorted((request.api / "jobs").glob("*")):
         yield {"job": folder.name, "nodes": len(list(folder.glob("logs/node-*.log")))}
 
@@ -22,7 +22,7 @@ LISTINGS = Listings(
 )
 
 
-def checks(question: Question) -> Iterator[Check]:
+def checks(question: CheckRequest) -> Iterator[Check]:
     """Whether jobs of a profile can be spooled."""
     folder = Path(str(question.env.get("spool_dir")))
     there = os.access(folder.parent, os.W_OK)

@@ -1,1 +1,1 @@
-"""How a job's files and its code reach its pods."""
+"""Brings a job's files and its code to its pods."""

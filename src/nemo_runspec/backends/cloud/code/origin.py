@@ -1,4 +1,4 @@
-"""Where pods can fetch a package's commit from: whether origin has it, and whether they get it without a question."""
+"""Finds out where pods can fetch a package's commit: whether origin has it, and gives it without a question."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class GitPlace:
     """What the pods fetch.
 
     Args:
-        url: over https, without credentials. `folder`: of the commit, '' for all of it. `tree`: git's id of that.
+        url: over https, without credentials.
+        folder: of the commit, '' for all of it.
+        tree: git's id of that.
     """
 
     url: str
@@ -96,7 +98,7 @@ def _tips(repository: Repository, remote: str, *, anonymous: bool) -> list[str] 
 
 
 def _has(repository: Repository, commit: str, tip: str) -> bool:
-    """Whether a tip that is known here too has the commit among its ancestors."""
+    """True if a tip that is known here too has the commit among its ancestors."""
     known = repository.ask("cat-file", "-e", f"{tip}^{{commit}}") is not None
     return known and repository.ask("merge-base", "--is-ancestor", commit, tip) is not None
 

@@ -1,4 +1,4 @@
-"""The ways on which code reaches the pods of a cloud, which of them a profile offers, and which one is taken."""
+"""Transports by which code reaches the pods of a cloud: which of them a profile offers, and which one is taken."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.cloud.code.origin import TOKEN, GitPlace, git_place
 from nemo_runspec.backends.cloud.fields import CloudTarget
 from nemo_runspec.backends.cloud.layout import PACKAGES
+from nemo_runspec.console import Say
 from nemo_runspec.digests import blocks_of, digest_of
 from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.plans.model import Package, Plan
@@ -26,7 +27,7 @@ from nemo_runspec.spinner import UploadProgress, uploading
 if TYPE_CHECKING:
     from nemo_runspec.backends.cloud.storage.bucket import Bucket
 
-Way = Literal["inline", "git", "s3", "volume"]
+Transport = Literal["inline", "git", "s3", "volume"]
 
 DAYS = 7
 """How long a presigned URL holds: as long as Signature Version 4 allows (the S3 API's X-Amz-Expires, 604,800 s)."""
@@ -39,7 +40,7 @@ _MOST_SAVED = 1_000
 """By how much compression may shrink a package, for a plan that does not know its packed size yet: deflate's limit is
 1032:1 (zlib's "Technical Details"), so what is refused for it surely does not fit."""
 
-_NEEDS: Mapping[Way, str] = {
+_NEEDS: Mapping[Transport, str] = {
     "volume": "run_dir_here: the directory for jobs, mounted on this machine too",
     "s3": "code_url, and ACCESS_KEY and SECRET_KEY in the environment",
     "git": f"a commit without changes that origin has, and for a private one {TOKEN} in secret_vars",
@@ -55,14 +56,14 @@ class S3Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What there is for a plan.
+class Transports:
+    """The transports that are there for a plan.
 
     Args:
         inline_word, inline_total: characters of one word of a job's description, and of all of them.
         volume: the directory for jobs as this machine sees it.
         git: asks for the place to fetch from. Raises `UserError` with the reason where there is none.
-        why_not: way → why it is not offered, where there is more to say than what it needs.
+        why_not: transport → why it is not offered, where there is more to say than what it needs.
     """
 
     inline_word: int
@@ -70,34 +71,34 @@ class Offer:
     s3: S3Place | None = None
     volume: Path | None = None
     git: Callable[[], GitPlace] | None = None
-    why_not: Mapping[Way, str] = field(default_factory=dict)
+    why_not: Mapping[Transport, str] = field(default_factory=dict)
 
     @property
     def inline_bytes(self) -> int:
-        """How large an archive may be to travel inline."""
+        """The largest archive that travels inline, in bytes."""
         return _bytes_of(self.inline_total)
 
 
-def offer_of(plan: Plan, secrets: Mapping[str, str], *, inline_word: int) -> Offer:
-    """What a plan's profile offers, as far as this machine knows; only git asks somebody else, when it is needed.
+def transports_of(plan: Plan, secrets: Mapping[str, str], *, inline_word: int) -> Transports:
+    """Collects a profile's transports, as far as this machine knows; only git asks somebody else, when needed.
 
     Args:
         secrets: of the submission, by variable.
-        inline_word: as in `Offer`. Of the total, some is kept for the words that describe the parts.
+        inline_word: as in `Transports`. Of the total, some is kept for the words that describe the parts.
     """
     target = target_of(plan, CloudTarget)
-    why_not: dict[Way, str] = {}
+    why_not: dict[Transport, str] = {}
     volume = _volume(target, why_not)
     s3 = _s3(target, why_not)
     token = TOKEN in target.secret_vars or TOKEN in secrets
     git = cache(lambda: git_place(plan.package, token=token)) if plan.package.kind == "git" else None
-    return Offer(
+    return Transports(
         min(inline_word, 99_000), get_backend(plan.executor).inline_total - _DESCRIBED, s3, volume, git, why_not
     )
 
 
-def choose(plan: Plan, sizes: Mapping[str, int], offer: Offer) -> dict[str, Way]:
-    """Part → the way it takes.
+def choose_transports(plan: Plan, sizes: Mapping[str, int], offered: Transports) -> dict[str, Transport]:
+    """Chooses a transport for each part.
 
     Args:
         sizes: bytes of the parts: `programs`, `job` and, where there is one, `code`.
@@ -106,24 +107,24 @@ def choose(plan: Plan, sizes: Mapping[str, int], offer: Offer) -> dict[str, Way]
         UserError: a part fits none; the error names all of them, and what each would need.
     """
     wanted = target_of(plan, CloudTarget).code_transport
-    ways: dict[str, Way] = {}
-    left = offer.inline_bytes
+    transports: dict[str, Transport] = {}
+    left = offered.inline_bytes
     for kind in (each for each in _PARTS if each in sizes):
-        ways[kind] = _way(kind, sizes[kind], left, wanted, offer)
-        left -= sizes[kind] if ways[kind] == "inline" else 0
+        transports[kind] = _transport(kind, sizes[kind], left, wanted, offered)
+        left -= sizes[kind] if transports[kind] == "inline" else 0
     # The same for all jobs: where the pods fetch something by its digest anyway, they are sent and fetched once.
-    if "programs" in ways and (way := ways.get("code")) in ("volume", "s3"):
-        ways["programs"] = way
-    return ways
+    if "programs" in transports and (transport := transports.get("code")) in ("volume", "s3"):
+        transports["programs"] = transport
+    return transports
 
 
-def _way(kind: str, size: int, left: int, wanted: str, offer: Offer) -> Way:
-    """The first way that a part may take. `left`: bytes that may still travel inline."""
+def _transport(kind: str, size: int, left: int, wanted: str, offered: Transports) -> Transport:
+    """The first transport that fits a part. `left`: bytes that may still travel inline."""
     problems = []
-    for way in _order(kind, wanted):
-        problem = _problem(way, size, left, offer)
+    for transport in _order(kind, wanted):
+        problem = _problem(transport, size, left, offered)
         if problem is None:
-            return way
+            return transport
         problems.append(problem)
     what = f"the {kind} package ({_mb(size)}) does not reach the job's pods; what code_transport would need:"
     raise Problems(what, problems)
@@ -139,16 +140,16 @@ def problem_at_plan_time(plan: Plan) -> str | None:
         return None
     target = target_of(plan, CloudTarget)
     room = _bytes_of(get_backend(plan.executor).inline_total - _DESCRIBED)
-    have: dict[Way, bool] = {
+    have: dict[Transport, bool] = {
         "inline": plan.package.bytes <= room * _MOST_SAVED,
         "volume": bool(target.run_dir_here),
         "s3": bool(target.code_url),
         "git": _exactly_a_tree(plan.package),
     }
     order = _order("code", target.code_transport)
-    if any(have[way] for way in order):
+    if any(have[transport] for transport in order):
         return None
-    needs = "; ".join(f"{way}: {_needs(way, room)}" for way in order)
+    needs = "; ".join(f"{transport}: {_needs(transport, room)}" for transport in order)
     return f"the code ({_mb(plan.package.bytes)}) does not reach the pods (code_transport: {needs})"
 
 
@@ -158,57 +159,62 @@ def lacking(plan: Plan) -> tuple[str, ...]:
     return () if problem is None else (problem,)
 
 
-def put(
-    way: Way, kind: str, source: bytes | Path, digest: str, offer: Offer, say: Callable[[str], None]
+def store_archive(
+    transport: Transport, kind: str, source: bytes | Path, digest: str, offered: Transports, say: Say
 ) -> tuple[str, tuple[str, ...]]:
-    """Puts an archive where its way leads; the tree that git will verify instead of the digest, and the way's words.
+    """Stores an archive by its transport. Returns git's tree id, which replaces the digest, and boot.sh's words.
 
     Args:
-        kind: what it is, as a person is told. `say`: called with the place, where something is really sent.
+        kind: what it is, as a person is told.
+        say: called with the place, where something is really sent.
 
     Raises:
         UserError: it cannot be put there.
     """
-    if way == "inline":
+    if transport == "inline":
         text = base64.b64encode(b"".join(blocks_of(source))).decode()
-        step = offer.inline_word
+        step = offered.inline_word
         return "", tuple(text[start : start + step] for start in range(0, len(text), step))
-    if way == "volume":
-        assert offer.volume is not None
-        _put_on_volume(source, kind, digest, offer.volume / PACKAGES, say)
+    if transport == "volume":
+        assert offered.volume is not None
+        _put_on_volume(source, kind, digest, offered.volume / PACKAGES, say)
         return "", ()
-    if way == "s3":
-        assert offer.s3 is not None
-        return "", (_put_to_s3(source, kind, digest, offer.s3, say),)
-    assert offer.git is not None
-    place = offer.git()
+    if transport == "s3":
+        assert offered.s3 is not None
+        return "", (_put_to_s3(source, kind, digest, offered.s3, say),)
+    assert offered.git is not None
+    place = offered.git()
     return place.tree, (place.url, place.commit, f"{place.commit}:{place.folder}", place.tree)
 
 
-def _order(kind: str, wanted: str) -> tuple[Way, ...]:
+def _order(kind: str, wanted: str) -> tuple[Transport, ...]:
     """The ways a part may take, the first that fits is taken. Only code can come from a commit."""
     if wanted == "auto":
         return ("inline", "volume", "s3", "git") if kind == "code" else ("inline", "volume", "s3")
-    chosen: tuple[Way, ...] = tuple(way for way in ("inline", "git", "s3", "volume") if way == wanted)
-    return chosen if kind == "code" else ("inline", *(way for way in chosen if way in ("s3", "volume")))
+    chosen: tuple[Transport, ...] = tuple(
+        transport for transport in ("inline", "git", "s3", "volume") if transport == wanted
+    )
+    return (
+        chosen if kind == "code" else ("inline", *(transport for transport in chosen if transport in ("s3", "volume")))
+    )
 
 
-def _problem(way: Way, size: int, left: int, offer: Offer) -> UserError | None:
-    """Why a part of that size cannot take a way, None where it can. `left`: bytes that may still travel inline."""
-    there = {"inline": size <= left, "volume": offer.volume, "s3": offer.s3, "git": offer.git}[way]
-    why, remedy = offer.why_not.get(way, ""), _needs(way, left)
-    if way == "git" and offer.git is not None:
+def _problem(transport: Transport, size: int, left: int, offered: Transports) -> UserError | None:
+    """Why a part of that size fits no such transport, else None. `left`: bytes that may still travel inline."""
+    there = {"inline": size <= left, "volume": offered.volume, "s3": offered.s3, "git": offered.git}[transport]
+    why, remedy = offered.why_not.get(transport, ""), _needs(transport, left)
+    if transport == "git" and offered.git is not None:
         try:
-            offer.git()
+            offered.git()
         except UserError as error:
             there, why, remedy = None, error.what, error.remedy or remedy
     if there:
         return None
-    return UserError(f"{way}: {why}", remedy=remedy) if why else UserError(f"{way}: needs {remedy}")
+    return UserError(f"{transport}: {why}", remedy=remedy) if why else UserError(f"{transport}: needs {remedy}")
 
 
-def _needs(way: Way, left: int) -> str:
-    return f"at most {_mb(left)}, packed" if way == "inline" else _NEEDS[way]
+def _needs(transport: Transport, left: int) -> str:
+    return f"at most {_mb(left)}, packed" if transport == "inline" else _NEEDS[transport]
 
 
 def _bytes_of(characters: int) -> int:
@@ -224,7 +230,7 @@ def _exactly_a_tree(package: Package) -> bool:
     return bool(package.commit) and package.kind == "git" and package.digest_kind == "tree"
 
 
-def _volume(target: CloudTarget, why_not: dict[Way, str]) -> Path | None:
+def _volume(target: CloudTarget, why_not: dict[Transport, str]) -> Path | None:
     folder = paths.expand_user(target.run_dir_here, "run_dir_here") if target.run_dir_here else None
     if folder is None or folder.is_dir():
         return folder
@@ -232,7 +238,7 @@ def _volume(target: CloudTarget, why_not: dict[Way, str]) -> Path | None:
     return None
 
 
-def _s3(target: CloudTarget, why_not: dict[Way, str]) -> S3Place | None:
+def _s3(target: CloudTarget, why_not: dict[Transport, str]) -> S3Place | None:
     if not target.code_url:
         return None
     from nemo_runspec.backends.cloud.storage.bucket import from_environment
@@ -249,8 +255,8 @@ def size_of_content(source: bytes | Path) -> int:
     return source.stat().st_size if isinstance(source, Path) else len(source)
 
 
-def _put_on_volume(source: bytes | Path, kind: str, digest: str, folder: Path, say: Callable[[str], None]) -> None:
-    """Once per digest; it appears whole or not at all. Pods may run as another user, so all may read it."""
+def _put_on_volume(source: bytes | Path, kind: str, digest: str, folder: Path, say: Say) -> None:
+    """Writes once per digest, whole or not at all. Pods may run as another user, so all may read it."""
     place = folder / f"{digest}.tar.gz"
     with suppress(OSError):
         if digest_of(place) == digest:  # one that was damaged is put there anew
@@ -275,8 +281,8 @@ def _put_on_volume(source: bytes | Path, kind: str, digest: str, folder: Path, s
         raise UserError(what, where=str(folder)) from None
 
 
-def _put_to_s3(source: bytes | Path, kind: str, digest: str, place: S3Place, say: Callable[[str], None]) -> str:
-    """Once per digest; the presigned URL that the pods fetch it from."""
+def _put_to_s3(source: bytes | Path, kind: str, digest: str, place: S3Place, say: Say) -> str:
+    """Uploads once per digest. Returns the presigned URL that the pods fetch it from."""
     url = f"{place.url}/{digest}.tar.gz"
     with tempfile.NamedTemporaryFile() as scratch, UploadProgress(kind, size_of_content(source)) as upload:
         if isinstance(source, bytes):

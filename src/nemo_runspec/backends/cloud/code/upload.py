@@ -1,4 +1,4 @@
-"""What travels to a job's pods: its files, its code, our programs, each as one archive; and the words that say how."""
+"""Packs a job's files, its code and our programs into archives, and builds the arguments that fetch them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import nemo_runspec
-from nemo_runspec.backends.cloud.code.transports import Offer, Way, choose, offer_of, put, size_of_content
+from nemo_runspec.backends.cloud.code.transports import (
+    Transport,
+    Transports,
+    choose_transports,
+    size_of_content,
+    store_archive,
+    transports_of,
+)
 from nemo_runspec.backends.cloud.layout import job_layout
 from nemo_runspec.backends.cloud.pod.program import DATA, DATA_PROGRAM
-from nemo_runspec.backends.provider import Parts, Say
+from nemo_runspec.backends.provider import Parts
+from nemo_runspec.console import Say
 from nemo_runspec.digests import digest_of
 from nemo_runspec.errors import UserError
-from nemo_runspec.jobside.gates import PATIENCE, USUAL_PATIENCE
+from nemo_runspec.jobside.barriers import PATIENCE, USUAL_PATIENCE
 from nemo_runspec.plans.model import BundleFile, Plan
 from nemo_runspec.script.programs import CHECKS_PROGRAM, POD_PROGRAMS
 from nemo_runspec.submission.request import Submission
@@ -43,9 +51,11 @@ class Part:
     """One archive.
 
     Args:
-        kind: `job`, `code` or `programs`. `size`: bytes of the archive.
+        kind: `job`, `code` or `programs`.
+        size: bytes of the archive.
         sha256: of the archive; for transport git, git's id of the tree.
-        transport: `inline`, `git`, `s3` or `volume`. `words`: what that way needs, as boot.sh takes it.
+        transport: `inline`, `git`, `s3` or `volume`.
+        words: what that way needs, as boot.sh takes it.
     """
 
     kind: str
@@ -60,7 +70,8 @@ class JobUpload:
     """All that a job's pods fetch.
 
     Args:
-        job_dir: where they put it. `patience`: seconds that other nodes wait for node 0 to do so.
+        job_dir: where they put it.
+        patience: seconds that other nodes wait for node 0 to do so.
     """
 
     parts: tuple[Part, ...]
@@ -69,7 +80,7 @@ class JobUpload:
     patience: int = USUAL_PATIENCE
 
 
-def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: Say) -> JobUpload:
+def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offered: Transports, say: Say) -> JobUpload:
     """Chooses a way for each part, and puts where pods find it what does not travel in the job's own description.
 
     The same contents are the same bytes, so that what was put before is not put again.
@@ -83,8 +94,12 @@ def load(plan: Plan, texts: Mapping[str, str], parts: Parts, offer: Offer, say: 
         Unreachable: the S3 service does not answer.
     """
     contents = _contents(texts, parts)
-    ways = choose(plan, _sizes(contents), offer)
-    sent = [_send(kind, content, ways[kind], offer, say) for kind, content in contents.items() if content is not None]
+    transports = choose_transports(plan, _sizes(contents), offered)
+    sent = [
+        _send(kind, content, transports[kind], offered, say)
+        for kind, content in contents.items()
+        if content is not None
+    ]
     return JobUpload(tuple(sent), job_layout(plan).root, plan.resources.nodes, _patience(plan))
 
 
@@ -98,8 +113,8 @@ def check_fit(submission: Submission, texts: Mapping[str, str], parts: Parts) ->
         UserError: as `load`.
     """
     plan = submission.plan
-    offer = offer_of(plan, submission.secrets, inline_word=LONGEST_WORD)
-    choose(plan, _sizes(_contents(texts, parts)), offer)
+    offered = transports_of(plan, submission.secrets, inline_word=LONGEST_WORD)
+    choose_transports(plan, _sizes(_contents(texts, parts)), offered)
 
 
 def pod_arguments(upload: JobUpload) -> list[str]:
@@ -159,11 +174,11 @@ def _sizes(contents: Mapping[str, bytes | Path | None]) -> dict[str, int]:
     return {kind: size_of_content(content) for kind, content in contents.items() if content is not None}
 
 
-def _send(kind: str, content: bytes | Path, way: Way, offer: Offer, say: Say) -> Part:
+def _send(kind: str, content: bytes | Path, transport: Transport, offered: Transports, say: Say) -> Part:
     digest, size = digest_of(content), size_of_content(content)
     sending = f"sending the {kind} package ({size / 1e6:,.1f} MB) to"
-    tree, words = put(way, kind, content, digest, offer, lambda where: say(f"{sending} {where}"))
-    return Part(kind, tree or digest, size, way, words)
+    tree, words = store_archive(transport, kind, content, digest, offered, lambda where: say(f"{sending} {where}"))
+    return Part(kind, tree or digest, size, transport, words)
 
 
 def _patience(plan: Plan) -> int:

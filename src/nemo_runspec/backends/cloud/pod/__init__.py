@@ -1,1 +1,1 @@
-"""What runs in a pod, and what it says with its last lines."""
+"""The programs that run in a pod, and the lines that they end with."""

@@ -1,4 +1,4 @@
-"""What runs in a pod: the program it starts with, and `pod.sh`, which hands over to the supervisor (`jobside/pod/`)."""
+"""The programs of a pod: the one it starts with, and `pod.sh`, which hands over to the supervisor (`jobside/pod/`)."""
 
 from __future__ import annotations
 

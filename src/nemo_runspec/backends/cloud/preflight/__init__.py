@@ -1,1 +1,1 @@
-"""What is looked at before a job of any cloud, by subject; `checks` runs it."""
+"""Checks before a job of any cloud, by subject; `checks` runs them."""

@@ -19,7 +19,7 @@ from nemo_runspec.profiles.common import nodes_of
 from nemo_runspec.transport.base import Unreachable
 from nemo_runspec.transport.web import Refused
 
-Api = TypeVar("Api")
+AnyApi = TypeVar("AnyApi")
 T = TypeVar("T", bound=CloudTarget)
 R = TypeVar("R")
 J = TypeVar("J")
@@ -29,7 +29,7 @@ PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
-class JobRequest(Generic[Api, T]):
+class JobRequest(Generic[AnyApi, T]):
     """What a job asks of a platform.
 
     Args:
@@ -37,7 +37,7 @@ class JobRequest(Generic[Api, T]):
         given: what it is to run in, a node group or a project, where that was asked for already.
     """
 
-    api: Api
+    api: AnyApi
     target: T
     nodes: int
     gpus: int | None
@@ -45,26 +45,29 @@ class JobRequest(Generic[Api, T]):
 
 
 @dataclass(frozen=True)
-class Platform(Generic[Api, T, J]):
+class PlatformPreflight(Generic[AnyApi, T, J]):
     """How a platform is asked whether a profile is going to work.
 
     Args:
-        name: for a person. `kept`: where its own credentials for registries are, for a person.
-        target: the type of its jobs' targets. `request`: that of what they ask of it.
+        name: for a person.
+        kept: where its own credentials for registries are, for a person.
+        target: the type of its jobs' targets.
+        request: that of what they ask of it.
         connect: raises `UserError` where there are no credentials, or they cannot be used.
-        reached: whether it answers, and accepts them. `checks`: the rest.
+        reached: whether it answers, and accepts them.
+        checks: the rest.
     """
 
     name: str
     kept: str
     target: type[T]
-    request: Callable[[Api, T, int, int | None], J]
-    connect: Callable[[T], Api]
+    request: Callable[[AnyApi, T, int, int | None], J]
+    connect: Callable[[T], AnyApi]
     reached: Callable[[J], Iterable[Check]]
     checks: Callable[[J], Iterable[Check]]
 
 
-def profile_checks(platform: Platform[Api, T, J], executor: str, env: Mapping[str, Any]) -> Iterator[Check]:
+def profile_checks(platform: PlatformPreflight[AnyApi, T, J], executor: str, env: Mapping[str, Any]) -> Iterator[Check]:
     """Everything that is looked at for a profile: what the platform says, the image's registry, data, the code's ways.
 
     Each check as soon as it is known.
@@ -76,7 +79,7 @@ def profile_checks(platform: Platform[Api, T, J], executor: str, env: Mapping[st
     yield from transport_checks(target, str(env.get("packager") or "none"))
 
 
-def _platform_checks(platform: Platform[Api, T, J], target: T, env: Mapping[str, Any]) -> Iterator[Check]:
+def _platform_checks(platform: PlatformPreflight[AnyApi, T, J], target: T, env: Mapping[str, Any]) -> Iterator[Check]:
     """What a platform says of a job's request, as far as it can be asked."""
     try:
         api = platform.connect(target)
@@ -90,10 +93,11 @@ def _platform_checks(platform: Platform[Api, T, J], target: T, env: Mapping[str,
 
 
 def run_dir_check(target: CloudTarget, key: str, there: str, otherwise: Callable[[str, str], Check]) -> Check:
-    """Whether the directory for jobs, which a profile names by that key, outlives them.
+    """Checks whether the directory for jobs, which a profile names by that key, outlives them.
 
     Args:
-        there: what it lies on then, for a person. `otherwise`: takes the key and the directory.
+        there: what it lies on then, for a person.
+        otherwise: takes the key and the directory.
     """
     folder = str(getattr(target, key))
     return ok(key, f"{folder} is on {there}") if target.shared else otherwise(key, folder)
@@ -125,11 +129,12 @@ def reached(
     answered: Callable[[R], Iterable[Check]],
     refused: Callable[[Refused], Check],
 ) -> Iterator[Check]:
-    """Whether a platform answers, and accepts the credentials.
+    """Checks whether a platform answers, and accepts the credentials.
 
     Args:
         platform: what is reached, and `credentials`: where they are from, both for a person.
-        answered: what the answer says. `refused`: what a refusal of it says.
+        answered: what the answer says.
+        refused: what a refusal of it says.
     """
     try:
         answer = ask()
@@ -173,7 +178,7 @@ def run_check(
 
 
 def names_check(name: str, wanted: Iterable[str], there: Iterable[str], kind: str, mend: str) -> Check:
-    """Whether everything that a profile names is there.
+    """Checks whether everything that a profile names is there.
 
     Args:
         kind: what they are, such as `secret of the workspace`.

@@ -1,4 +1,4 @@
-"""Whether a registry has a job's image, as far as it says so."""
+"""Checks that a registry has a job's image, as far as it says so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nemo_runspec.transport.registry import NGC, NGC_USER, Image, RegistryAnswer
 
 
 def image_check(text: str, kept: str) -> Check:
-    """Whether the registry has the image, as far as it says so, with `NGC_KEY` for NVIDIA's.
+    """Checks whether the registry has the image, as far as it says so, with `NGC_KEY` for NVIDIA's.
 
     Args:
         kept: where the platform's own credentials for registries are, for a person.

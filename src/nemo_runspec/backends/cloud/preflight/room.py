@@ -1,4 +1,4 @@
-"""Whether a job's pods fit on the machines that there are."""
+"""Checks that a job's pods fit on the machines that there are."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ class Room:
 
 
 def room_check(where: str, rooms: Sequence[Room], nodes: int, gpus: int) -> Check:
-    """Whether so many pods fit: not at all is a failure, not now a warning, as the job will wait.
+    """Checks whether so many pods fit: not at all is a failure, not now a warning, as the job will wait.
 
     Args:
-        where: in words. `rooms`: one for each machine that takes jobs. `gpus`: of one pod; 0 fits anywhere.
+        where: in words.
+        rooms: one for each machine that takes jobs.
+        gpus: of one pod; 0 fits anywhere.
     """
     wanted = f"{nodes} node{'' if nodes == 1 else 's'} of {gpus} GPU{'' if gpus == 1 else 's'}"
     if gpus == 0:

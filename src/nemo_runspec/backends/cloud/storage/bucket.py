@@ -59,14 +59,15 @@ class Bucket:
         url: str,
         path: Path,
         sha256: str,
-        sending: Callable[[], None] = lambda: None,
+        sending: Callable[[], object] = lambda: None,
         sent: Callable[[int], object] = lambda size: None,
     ) -> bool:
         """Makes an object of a file, whole or not at all; one of the same size and digest stays as it is.
 
         Args:
             sha256: of the file, in hexadecimal.
-            sending: called before anything is sent. `sent`: called with the bytes of each part that has been.
+            sending: called before anything is sent.
+            sent: called with the bytes of each part that has been.
 
         Returns:
             Whether it was sent.

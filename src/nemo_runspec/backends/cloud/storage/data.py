@@ -36,7 +36,8 @@ class DataRequest(NamedTuple):
 
     Args:
         cache: where inputs are kept for others, `kept`: where outputs are kept; None where there is no mount.
-        folder: where that file is. `node`: which this is.
+        folder: where that file is.
+        node: which this is.
         staged: folders below which `bucket/key` may be an input already.
     """
 

@@ -32,7 +32,8 @@ class Location(NamedTuple):
 
     Args:
         base: the copy of `key`; where `key` is empty or ends in a slash, the directory of all that are below it.
-        state: directory for sidecars. `parts`: for what is not whole yet, on the same file system.
+        state: directory for sidecars.
+        parts: for what is not whole yet, on the same file system.
         lock: held while something is fetched; None where nobody else may come.
     """
 
@@ -45,7 +46,7 @@ class Location(NamedTuple):
 
     @property
     def many(self) -> bool:
-        """Whether it is a directory."""
+        """True if it is a directory."""
         return not self.key or self.key.endswith("/")
 
     @property
@@ -72,7 +73,8 @@ class Copies(NamedTuple):
     """What copies there are now.
 
     Args:
-        fetched: those of them that were not there before. `staged`: those that lay elsewhere on a mount, and are used
+        fetched: those of them that were not there before.
+        staged: those that lay elsewhere on a mount, and are used
             where they are.
     """
 
@@ -143,7 +145,7 @@ def _linked(location: Location, found: Object, file: "Path | None") -> bool:
 
 
 def is_whole(location: Location, found: Object) -> bool:
-    """Whether the copy of an object is there, whole, and of the object as it is now."""
+    """True if the copy of an object is there, whole, and of the object as it is now."""
     try:
         known = json.loads(location.sidecar(found.key).read_text(encoding="utf-8"))
         there = location.file(found.key).stat()

@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, NamedTuple, Sequence, Tuple  # noqa: UP035  (Python 3.6)
+from typing import Iterator, Mapping, NamedTuple, Sequence, Tuple  # noqa: UP035  (Python 3.6)
 
 from nemo_runspec.backends.cloud.storage.data_cache import AT_ONCE, Location, link
 from nemo_runspec.backends.cloud.storage.s3 import PART, S3, S3Error
+from nemo_runspec.console import Say
 
 _NETWORK = re.compile(r"nfs|lustre|ceph|gpfs|weka|beegfs|cifs|smb|9p|fuse|pvfs|orangefs|ocfs|gfs")
 """Types of file systems that other machines see too."""
@@ -53,7 +54,7 @@ def output_names(outputs: "Sequence[str]") -> "list[str]":
 
 
 def is_shared(path: Path, folder: Path) -> bool:
-    """Whether all nodes see it: it is on the storage that the job's directory is on, or on a network's."""
+    """True if all nodes see it: it is on the storage that the job's directory is on, or on a network's."""
     mounts = _mounts()
     point, kind = _mount_of(path, mounts)
     if point == _mount_of(folder, mounts)[0]:
@@ -61,11 +62,12 @@ def is_shared(path: Path, folder: Path) -> bool:
     return point != "/" and bool(_NETWORK.search(kind) or path.stat().st_dev == folder.stat().st_dev)
 
 
-def uploads(path: Path, key: str, problems: "list[str]", say: "Callable[[str], None]") -> "list[Upload]":
+def uploads(path: Path, key: str, problems: "list[str]", say: "Say") -> "list[Upload]":
     """All that is there; what cannot be read becomes a problem, and does not keep the rest back.
 
     Args:
-        problems: gets a line for each. `say`: takes a line of what is odd.
+        problems: gets a line for each.
+        say: takes a line of what is odd.
     """
     if path.is_file():
         return [Upload(path, key)]
@@ -114,7 +116,7 @@ def send(s3: S3, bucket: str, uploads: "Sequence[Upload]", places: Places) -> "I
 
 
 def _below(
-    root: str, folder: str, rest: str, trail: "tuple[str, ...]", problems: "list[str]", say: "Callable[[str], None]"
+    root: str, folder: str, rest: str, trail: "tuple[str, ...]", problems: "list[str]", say: "Say"
 ) -> "Iterator[tuple[str, str]]":
     """Files, with their keys' last parts. Links are followed as long as they stay inside, and not in circles."""
     try:

@@ -27,7 +27,7 @@ def staged(roots: "Sequence[Path]", bucket: str, found: Object) -> "Path | None"
 
 
 def is_copy(file: Path, found: Object) -> bool:
-    """Whether a file has an object's size and content. All of it is read where the size fits."""
+    """True if a file has an object's size and content. All of it is read where the size fits."""
     try:
         if not file.is_file() or file.stat().st_size != found.size:
             return False

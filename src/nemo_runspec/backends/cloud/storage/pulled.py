@@ -113,7 +113,7 @@ class _Counted(io.FileIO):
 
 
 def _is_safe(name: str) -> bool:
-    """Whether an object's name stays below the folder: whoever writes to the bucket chooses it."""
+    """True if an object's name stays below the folder: whoever writes to the bucket chooses it."""
     parts = PurePosixPath(name).parts
     return bool(parts) and not name.endswith("/") and not name.startswith("/") and ".." not in parts
 

@@ -64,8 +64,10 @@ class S3:
     """One service. Threads may share it.
 
     Args:
-        endpoint: URL of the service; '' is Amazon's. `region`: '' is `s3_names.REGION`.
-        timeout: seconds without a byte. `patience`: seconds without progress, over all tries.
+        endpoint: URL of the service; '' is Amazon's.
+        region: '' is `s3_names.REGION`.
+        timeout: seconds without a byte.
+        patience: seconds without progress, over all tries.
     """
 
     def __init__(

@@ -74,9 +74,12 @@ class S3Error(Exception):
     """What an S3 service, or the way to it, did not do: one line with bucket and key, and never a secret.
 
     Attributes:
-        what: without the advice. `check`: what to look at, '' where nothing is known.
-        status: of the answer, 0 without one. `code`: the service's own word, such as `NoSuchKey`, '' without one.
-        passing: it may pass by itself. `after`: seconds that the service asks to be left alone.
+        what: without the advice.
+        check: what to look at, '' where nothing is known.
+        status: of the answer, 0 without one.
+        code: the service's own word, such as `NoSuchKey`, '' without one.
+        passing: it may pass by itself.
+        after: seconds that the service asks to be left alone.
     """
 
     def __init__(
@@ -107,8 +110,10 @@ class Wire:
     """The way to one service. Threads may share it: each has a connection of its own.
 
     Args:
-        endpoint: URL of the service; '' is Amazon's. `region`: '' is `REGION`.
-        timeout: seconds without a byte. `patience`: seconds without progress, over all tries.
+        endpoint: URL of the service; '' is Amazon's.
+        region: '' is `REGION`.
+        timeout: seconds without a byte.
+        patience: seconds without progress, over all tries.
 
     Attributes:
         stopped: once set, nothing more is asked or read.
@@ -174,7 +179,7 @@ class Wire:
         return time.time() + self._ahead
 
     def _learns_time(self, answer: http.client.HTTPResponse) -> bool:
-        """Whether a refusal says, by its `Date`, that it may be for the time of the signature: it is mended then."""
+        """True if a refusal says, by its `Date`, that it may be for the time of the signature: it is mended then."""
         told = parsedate_tz(answer.getheader("Date") or "")
         ahead = mktime_tz(told) - time.time() if told else self._ahead
         changed = abs(ahead - self._ahead) > _SKEW

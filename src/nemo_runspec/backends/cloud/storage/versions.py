@@ -61,7 +61,8 @@ class BucketVersions:
         What was registered before, and nobody heard the answer, is found again.
 
         Args:
-            path: of a file or folder here. `manifest`: `path` in it is the name that the data get.
+            path: of a file or folder here.
+            manifest: `path` in it is the name that the data get.
         """
         before = self._number_of(name, str(manifest["path"]))
         if before:

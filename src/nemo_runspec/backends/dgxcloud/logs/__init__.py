@@ -27,7 +27,8 @@ def new_chunks(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> S
     """What is new in the logs of a job's nodes; where they cannot be read, a line that says why, once.
 
     Args:
-        cursors: by `LogChunk.path`. `limit`: bytes in all.
+        cursors: by `LogChunk.path`.
+        limit: bytes in all.
 
     Raises:
         UserError: run:ai does not answer, or refuses.
@@ -71,7 +72,7 @@ def last_lines(api: RunaiApi, handle: Handle) -> bytes:
 
 
 def _never_ran(api: RunaiApi, handle: Handle, cursors: Cursors) -> bool:
-    """Whether a job was stopped before it ran. Asked once of those of which nothing was said or is to be fetched."""
+    """True if a job was stopped before it ran. Asked once of those of which nothing was said or is to be fetched."""
     id = str(handle["id"])
     if cursors.get(unavailable.PATH) and not handle.get("logs_url"):
         return False

@@ -50,13 +50,13 @@ def new_chunks(api: RunaiApi, handle: Handle, cursors: Cursors, limit: int) -> l
 
 
 def is_whole(handle: Handle, cursors: Cursors) -> bool:
-    """Whether every node's last line has been read."""
+    """True if every node's last line has been read."""
     ended = sum(cursor_of(cursor).ended for cursor in pod_cursors(cursors, workload_name(handle)).values())
     return ended >= PodHandle(handle).nodes
 
 
 def begun(handle: Handle, cursors: Cursors) -> bool:
-    """Whether any line of this attempt's pods has been read."""
+    """True if any line of this attempt's pods has been read."""
     return any(pod_cursors(cursors, workload_name(handle)).values())
 
 

@@ -17,13 +17,13 @@ _OPEN = os.R_OK | os.X_OK
 
 
 def seen_from_here(handle: Handle) -> bool:
-    """Whether this machine sees where jobs' directories are, or would be, and this user may read what is there."""
+    """True if this machine sees where jobs' directories are, or would be, and this user may read what is there."""
     here = PodHandle(handle).here
     return here is not None and mounted(here.parent.parent) and not closed(handle)
 
 
 def mounted(run_dir: Path) -> bool:
-    """Whether a directory for jobs is there, or the place for it: pods make it with their first job."""
+    """True if a directory for jobs is there, or the place for it: pods make it with their first job."""
     return any(os.path.isdir(place) for place in (run_dir, run_dir.parent))  # noqa: PTH112  (Path's raises, if closed)
 
 

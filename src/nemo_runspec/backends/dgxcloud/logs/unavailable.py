@@ -1,4 +1,4 @@
-"""What stands in a log that cannot be read: why, and what to set up. It is said once, and plainly."""
+"""The lines in place of a log that cannot be read: why, and what to set up. It is said once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nemotron asks of a Slurm cluster and tells it: each module is one errand, in as few round trips as it can be.
+"""Requests to a Slurm cluster: each module is one errand, in as few round trips as it can be.
 
 Here is what they share: the bash that is sent to a login node, and its answer in sections with a name, an exit status,
 rows and lines. A script is `PRELUDE`, the values of one errand, then one of the files beside this, whose function is
@@ -70,7 +70,8 @@ class Section:
 
     Args:
         code: the exit status of the command that made it.
-        rows: its lines that hold fields. `lines`: its other lines.
+        rows: its lines that hold fields.
+        lines: its other lines.
         errors: what it wrote to its error stream. It is no part of the answer.
     """
 
@@ -87,7 +88,7 @@ class Section:
 
     @property
     def is_busy(self) -> bool:
-        """Whether Slurm did not answer, which says nothing of the job."""
+        """True if Slurm did not answer, which says nothing of the job."""
         return self.code in _KILLED or bool(self.code and re.search(BUSY, self.reason, re.IGNORECASE))
 
     @property
@@ -108,7 +109,8 @@ class Answer:
 
     Args:
         sections: by name.
-        code: its exit status. `said`: its last words, for a person.
+        code: its exit status.
+        said: its last words, for a person.
         began, ended: when it was asked, in seconds since 1970 by this machine's clock.
     """
 
@@ -123,7 +125,7 @@ class Answer:
         return self.sections.get(name) or Section(name, 1)
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is such a section."""
+        """True if there is such a section."""
         return name in self.sections
 
     def row(self, name: str) -> list[str]:

@@ -45,17 +45,23 @@ class ClusterJob:
 
     Args:
         id: as asked.
-        state: one of `records.record.STATES`. `reason`: why, in words.
+        state: one of `records.record.STATES`.
+        reason: why, in words.
         slurm_state, slurm_reason: Slurm's own words, '' where it does not know the job any more.
-        nodes: Slurm's node list, such as `n[1-4]`. `elapsed`: seconds of this attempt.
-        exit_code: the job's, None until it is over or where nobody knows. `signal`: that ended it.
+        nodes: Slurm's node list, such as `n[1-4]`.
+        elapsed: seconds of this attempt.
+        exit_code: the job's, None until it is over or where nobody knows.
+        signal: that ended it.
         error: of Slurm's own (slurm_errno.h), where it could not start the job.
-        restarts: how often it was started again before. `task`: its number in an array.
-        estimated: when a pending job is expected to start; `started`, `ended`: seconds since 1970.
+        restarts: how often it was started again before.
+        task: its number in an array.
+        estimated: when a pending job is expected to start.
+        started, ended: seconds since 1970.
         position: its place among its partition's waiting jobs, from 1, where that was asked.
         by: who has stopped it, where that is known.
         metrics: the ends of the file it writes them to, of a job that runs, where that was asked.
-        markers: what its nodes left. `tasks`: those of an array, by number.
+        markers: what its nodes left.
+        tasks: those of an array, by number.
     """
 
     id: str
@@ -86,7 +92,8 @@ class SlurmState:
     """What a state of Slurm's means.
 
     Args:
-        state: one of `records.record.STATES`. `reason`: where the state alone does not say it.
+        state: one of `records.record.STATES`.
+        reason: where the state alone does not say it.
         cause: why a job of this state has failed, a row of `diagnose.CAUSES`; '' where the state does not say it.
         held: the job has no place in the queue, and no time to begin.
     """
@@ -98,7 +105,7 @@ class SlurmState:
 
     @property
     def over(self) -> bool:
-        """Whether Slurm is done with the job."""
+        """True if Slurm is done with the job."""
         return is_over(self.state)
 
 
@@ -143,9 +150,11 @@ class SlurmReason:
     """What a reason of Slurm's means.
 
     Args:
-        pattern: the whole of it. `words`: why a pending job waits.
+        pattern: the whole of it.
+        words: why a pending job waits.
         cause: why a job has failed of which Slurm gives this as the reason, a row of `diagnose.CAUSES`; '' where it is
-            none of a failure. `held`: as in `SlurmState`.
+            none of a failure.
+        held: as in `SlurmState`.
     """
 
     pattern: str

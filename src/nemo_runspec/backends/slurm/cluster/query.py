@@ -52,7 +52,7 @@ _NO_ACCOUNTS = ("accounting storage is disabled", "command not found", "No such 
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SlurmRow:
     """One row of squeue (`listed`) or sacct. Times are seconds since 1970, `elapsed` in seconds.
 
     `error`: a number of Slurm's own (slurm_errno.h), of a job that it could not start; it has no exit code then.
@@ -75,12 +75,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutcome:
-    """How a job's attempt ended, as its batch script wrote it down (jobside/batch.py).
+    """The end of a job's attempt, as its batch script wrote it down (jobside/batch.py).
 
     Args:
         attempt: from 0.
         outcome: `over`, `slurm`, `retried`, `requeued` or `continued`.
-        reason: in words. `reason_code`: the same as a code; what earlier releases wrote has `slurm` alone.
+        reason: in words.
+        reason_code: the same as a code; what earlier releases wrote has `slurm` alone.
     """
 
     attempt: int
@@ -95,9 +96,11 @@ class JobFiles:
     """What lies in a job's directory.
 
     Args:
-        there: False where it is gone. `cancelled`: who asked the job to stop.
+        there: False where it is gone.
+        cancelled: who asked the job to stop.
         begun: how often it had been started again when its script began last; None where none ever began.
-        outcome: of its last attempt, where that is known. `markers`: of all attempts.
+        outcome: of its last attempt, where that is known.
+        markers: of all attempts.
     """
 
     there: bool
@@ -114,13 +117,14 @@ class SlurmAnswers:
     Args:
         problems: why squeue or sacct did not answer, by `queue;cluster` and `accounts;cluster`.
         previous: outcomes of the attempt before, of jobs that Slurm has started again.
-        positions: of waiting jobs in the queue, from 1. `metrics`: of running jobs, where they write some.
+        positions: of waiting jobs in the queue, from 1.
+        metrics: of running jobs, where they write some.
         answered: False where the script did not run.
         slurm: the name of the Slurm that answers, '' where it is not known.
     """
 
-    queue: dict[str, list[Row]] = field(default_factory=dict)
-    accounts: dict[str, list[Row]] = field(default_factory=dict)
+    queue: dict[str, list[SlurmRow]] = field(default_factory=dict)
+    accounts: dict[str, list[SlurmRow]] = field(default_factory=dict)
     files: dict[str, JobFiles] = field(default_factory=dict)
     previous: dict[str, AttemptOutcome] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
@@ -196,18 +200,18 @@ def _array_of(key: str) -> str:
     return f"{number.partition('_')[0]};{cluster}"
 
 
-def _add(rows: dict[str, list[Row]], section: Section, found: Iterable[tuple[str, Row]]) -> None:
+def _add(rows: dict[str, list[SlurmRow]], section: Section, found: Iterable[tuple[str, SlurmRow]]) -> None:
     for key, row in found:
         rows.setdefault(key, []).append(row)
 
 
-def _queue_row(row: list[str], cluster: str) -> tuple[str, Row]:
+def _queue_row(row: list[str], cluster: str) -> tuple[str, SlurmRow]:
     value = dict(zip(_QUEUE, row, strict=False))
     task = whole(value["ArrayTaskID"])
     status = whole(value["exit_code"].partition(":")[0]) or 0
     # No process ends with a code and by a signal: that is an error of Slurm's own.
     error = status if status >> 8 and status & 0x7F else None
-    return f"{value['JobID'] if task is None else value['ArrayJobID']};{cluster}", Row(
+    return f"{value['JobID'] if task is None else value['ArrayJobID']};{cluster}", SlurmRow(
         task=task,
         state=value["State"],
         listed=True,
@@ -229,12 +233,12 @@ def _is_account(row: list[str]) -> bool:
     return len(row) == len(_ACCOUNTS) and "[" not in row[0]
 
 
-def _account_row(row: list[str], cluster: str) -> tuple[str, Row]:
+def _account_row(row: list[str], cluster: str) -> tuple[str, SlurmRow]:
     value = dict(zip(_ACCOUNTS, row, strict=True))
     number, _, task = value["JobID"].partition("_")
     code, _, signal = value["ExitCode"].partition(":")
     error = CANNOT_WRITE if (code, signal) == ("0", str(CANNOT_WRITE & 0x7F)) else None
-    return f"{number};{cluster}", Row(
+    return f"{number};{cluster}", SlurmRow(
         task=whole(task),
         state=value["State"],
         partition=value["Partition"],

@@ -23,12 +23,12 @@ from pathlib import Path
 
 from nemo_runspec.backends.base import Program
 from nemo_runspec.backends.mounted import outside
-from nemo_runspec.backends.provider import Say
-from nemo_runspec.backends.slurm.client import connection_of, host_of
+from nemo_runspec.backends.slurm.client import connection_of, host_in
 from nemo_runspec.backends.slurm.cluster import PRELUDE, program, run_script
 from nemo_runspec.backends.slurm.cluster.submit import unwritable
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME
+from nemo_runspec.console import Say
 from nemo_runspec.digests import blocks_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.paths import below
@@ -58,7 +58,8 @@ class LoginNode:
     """What a login node says of itself, and of a job.
 
     Args:
-        home: of whoever the jobs are submitted as. `slurm`: the name of its Slurm, '' where it is not known.
+        home: of whoever the jobs are submitted as.
+        slurm: the name of its Slurm, '' where it is not known.
         package, programs, job: whether the code package is there, all of our programs, the whole job directory.
     """
 
@@ -80,7 +81,8 @@ class StagedFiles:
         secrets: by variable.
         archive: the code package as a file of this machine, `digest` its name there; None and '' without one.
         store: a folder of the cluster that must be there before the job starts; '' for none.
-        folders: empty ones. `links`: path → what it points to.
+        folders: empty ones.
+        links: path → what it points to.
         secret_files: path → further secrets by variable, for a file of their own.
         mounts: repositories, checked out on this machine; they are sent apart.
     """
@@ -102,7 +104,9 @@ def probe(host: Host, job_dir: str, digest: str = "", programs: Sequence[Program
     """What the login node is, and what of a job is there. One round trip.
 
     Args:
-        job_dir: may begin with `HOME`. `digest`: of the code package, '' for none. `programs`: of ours.
+        job_dir: may begin with `HOME`.
+        digest: of the code package, '' for none.
+        programs: of ours.
 
     Raises:
         UserError: the answer cannot be read. Unreachable: no answer.
@@ -242,7 +246,7 @@ def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
     wanted = [path_there for path_there in cluster_paths.values() if path_there is not None]
     if not wanted:
         return dict.fromkeys(paths)
-    host = host_of(connection_of(target_of(plan, SlurmTarget)))
+    host = host_in(connection_of(target_of(plan, SlurmTarget)))
     answer = run_script(
         host, f"{PRELUDE}\nhome={HOME}\npaths=({shlex.join(wanted)})\n{program(_SCRIPT, 'look_for_inputs')}"
     )

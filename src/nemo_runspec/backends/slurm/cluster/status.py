@@ -14,8 +14,8 @@ from nemo_runspec.backends.slurm.cluster.query import (
     CANNOT_WRITE,
     AttemptOutcome,
     JobFiles,
-    Row,
     SlurmAnswers,
+    SlurmRow,
     keeps_accounts,
     key_of,
     questions,
@@ -23,7 +23,7 @@ from nemo_runspec.backends.slurm.cluster.query import (
     script,
 )
 from nemo_runspec.errors import UserError
-from nemo_runspec.script.markers import NodeMarker, cause, decisive, marked_end
+from nemo_runspec.script.markers import NodeMarker, cause, deciding_marker, marked_end
 from nemo_runspec.transport.base import Host
 
 _TIMEOUT = 120.0
@@ -78,7 +78,7 @@ class _Case:
     """
 
     ref: SlurmJobRef
-    rows: tuple[Row, ...]
+    rows: tuple[SlurmRow, ...]
     files: JobFiles
     position: int | None
     previous: AttemptOutcome | None
@@ -108,10 +108,10 @@ def _case(ref: SlurmJobRef, answers: SlurmAnswers) -> _Case:
     )
 
 
-def _newest(accounts: list[Row], queue: list[Row]) -> Iterator[Row]:
+def _newest(accounts: list[SlurmRow], queue: list[SlurmRow]) -> Iterator[SlurmRow]:
     """One row for each task: squeue's, else sacct's of the last attempt, which knows of those before it."""
     listed = {row.task: row for row in queue}
-    attempts: dict[int | None, list[Row]] = {}
+    attempts: dict[int | None, list[SlurmRow]] = {}
     for row in accounts:
         attempts.setdefault(row.task, []).append(row)
     for task in sorted({*listed, *attempts}, key=lambda task: -1 if task is None else task):
@@ -135,7 +135,7 @@ def _job(case: _Case) -> ClusterJob:
     return _array(case, jobs[1:] or jobs)
 
 
-def _job_of_row(case: _Case, row: Row) -> ClusterJob:
+def _job_of_row(case: _Case, row: SlurmRow) -> ClusterJob:
     if row.task is not None and "_" not in case.ref.id:
         # What lies in one folder of a whole array is not this task's own.
         case = replace(case, files=JobFiles(there=False, cancelled=case.files.cancelled))
@@ -154,12 +154,12 @@ def _of_attempt(case: _Case, restarts: int) -> _Case:
     return replace(case, files=replace(case.files, markers=kept))
 
 
-def _id_of(case: _Case, row: Row) -> str:
+def _id_of(case: _Case, row: SlurmRow) -> str:
     number, sign, cluster = case.ref.id.partition(";")
     return case.ref.id if row.task is None or "_" in number else f"{number}_{row.task}{sign}{cluster}"
 
 
-def _listed(case: _Case, row: Row, state: SlurmState) -> ClusterJob:
+def _listed(case: _Case, row: SlurmRow, state: SlurmState) -> ClusterJob:
     """The job as its row has it."""
     waits = state.state == "queued"
     waiting = reason_of(row.reason)
@@ -184,7 +184,7 @@ def _listed(case: _Case, row: Row, state: SlurmState) -> ClusterJob:
     )
 
 
-def _success_before(case: _Case, row: Row, state: SlurmState) -> str:
+def _success_before(case: _Case, row: SlurmRow, state: SlurmState) -> str:
     """A job may be put back after its command has ended well: by its owner, or as a node failed in that moment."""
     last = case.previous
     if state.over or last is None or (last.attempt, last.exit_code, last.outcome) != (row.restarts - 1, 0, "over"):
@@ -192,9 +192,9 @@ def _success_before(case: _Case, row: Row, state: SlurmState) -> str:
     return f"attempt {row.restarts} of it succeeded, and Slurm has put it back into the queue"
 
 
-def _ended(case: _Case, row: Row, job: ClusterJob) -> ClusterJob:
+def _ended(case: _Case, row: SlurmRow, job: ClusterJob) -> ClusterJob:
     """Slurm says that it is over. Exit code and cause are the markers', where they are there and do not contradict."""
-    marker = decisive(case.files.markers)
+    marker = deciding_marker(case.files.markers)
     code, signal = row.exit_code or 0, row.signal
     by = case.files.cancelled
     if job.state == "cancelled" and marker is None and job.nodes in NO_NODES:
@@ -227,7 +227,7 @@ def _succeeded(case: _Case, job: ClusterJob) -> ClusterJob:
     end = marked_end(markers, case.ref.nodes)
     if end.exit_code:
         return replace(job, state="failed", reason=end.cause, exit_code=end.exit_code, signal=end.signal)
-    marker = decisive(markers)
+    marker = deciding_marker(markers)
     return replace(job, reason=marker.reason if marker else "", exit_code=0)
 
 
@@ -236,7 +236,7 @@ def _forgotten(case: _Case, job: ClusterJob) -> ClusterJob:
     if case.queue_problem:
         last = f"; sacct last said {job.slurm_state}" if job.slurm_state else ""
         return replace(job, state="unknown", reason=f"Slurm does not answer ({case.queue_problem}){last}")
-    marker = decisive(case.files.markers)
+    marker = deciding_marker(case.files.markers)
     if marker is not None and marker.exit_code:
         if marker.received and case.files.cancelled:
             job = _cancelled(job, case.files.cancelled)

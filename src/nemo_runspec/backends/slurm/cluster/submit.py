@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nemo_runspec.backends.slurm.cluster import BUSY, FIELD, PRELUDE, Answer, Section, program, run_script
+from nemo_runspec.console import Say
 from nemo_runspec.diagnosis.phrases import DENIED, NO_SPACE, QUOTA, READ_ONLY, first_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
@@ -28,8 +29,11 @@ class Refusal:
     """What one of sbatch's messages means.
 
     Args:
-        pattern: of the message. `what`: in words. `key`: the profile's, which is to be changed; perhaps several.
-        show: `accounts`, `qos`, `partitions` or '': what exists. `remedy`: where no key is to be changed.
+        pattern: of the message.
+        what: in words.
+        key: the profile's, which is to be changed; perhaps several.
+        show: `accounts`, `qos`, `partitions` or '': what exists.
+        remedy: where no key is to be changed.
     """
 
     pattern: str
@@ -156,7 +160,8 @@ class SlurmSubmission:
 
     Args:
         name: its name in Slurm, unique.
-        folder: its directory. `script`: the batch script in it.
+        folder: its directory.
+        script: the batch script in it.
         command: the process that submits it, as `render.submit_words` and the script.
         hidden: variables that sbatch must not see: it hands its environment to the job, and Slurm keeps it.
     """
@@ -189,7 +194,7 @@ class Submitted:
 def submit(
     host: Host,
     job: SlurmSubmission,
-    say: Callable[[str], None] = lambda _: None,
+    say: Say = lambda _: None,
     *,
     pauses: Sequence[float] = PAUSES,
     sleep: Callable[[float], None] = time.sleep,
@@ -235,9 +240,7 @@ def find(host: Host, job: SlurmSubmission) -> Submitted | None:
     raise _no_answer(host, answer)
 
 
-def _attempt(
-    host: Host, job: SlurmSubmission, say: Callable[[str], None], *, doubtful: bool
-) -> tuple[Submitted | None, UserError]:
+def _attempt(host: Host, job: SlurmSubmission, say: Say, *, doubtful: bool) -> tuple[Submitted | None, UserError]:
     """The job, or why it is not known to be submitted."""
     answer = run_script(host, _script(job, doubtful=doubtful), timeout=_TIMEOUT)
     made = answer["made"]

@@ -3,14 +3,14 @@
 * For the job's own step that shell calls `main.py`, which asks here whether it may begin, and says what it finds.
 * Signals that Slurm sends to the batch script (`signal`, always made `B:`; `scancel --batch --signal`) are written to
   `status/gates-<id>-<restarts>/told.N`; the job script on every node hands them to the command alone, once.
-* When the script is over, or Slurm ends the job, the attempt's fate is decided, once (`fate.py`); one line in
+* When the script is over, or Slurm ends the job, the attempt's end is decided, once (`attempt_end.py`); one line in
   `status/attempts`. Where it is over the secrets' file is removed, else `scontrol requeue` is called.
 """
 
 import os
 import time
 
-from nemo_runspec.backends.slurm.jobside.fate import (
+from nemo_runspec.backends.slurm.jobside.attempt_end import (
     AttemptEnd,
     Attempts,
     Controller,
@@ -54,7 +54,7 @@ class BatchSupervisor:
         self._attempts = Attempts(job.status, job.task if job.is_shared else "")
         self._listener = ControlSocket()
         self._state = QueueState()
-        self._fate: "Optional[AttemptEnd]" = None
+        self._attempt_end: "Optional[AttemptEnd]" = None
         self._phase = "begin"
         self._interrupted = ""
         self._verdict = ""
@@ -118,7 +118,7 @@ class BatchSupervisor:
 
     def _hear(self, name: str) -> None:
         """A signal for the command, or with TERM the word that Slurm ends the job: KILL follows within KillWait."""
-        if self._fate is not None:
+        if self._attempt_end is not None:
             return
         self._state = self._controller.look(self._job.id)
         if self._state.is_ending:
@@ -131,14 +131,14 @@ class BatchSupervisor:
 
     def _tell(self, name: str) -> None:
         """Has the job script hand a signal to the command, on every node, also one that is not there yet."""
-        gates, number = self._job.gates, 1
-        while gates.has("told.%d" % number):
+        barriers, number = self._job.barriers, 1
+        while barriers.has("told.%d" % number):
             number += 1
         try:
-            gates.make()
+            barriers.make()
         except OSError:
             return
-        gates.note("told.%d" % number, name)
+        barriers.note("told.%d" % number, name)
 
     def _answer(self) -> None:
         """Answers the step."""
@@ -157,64 +157,66 @@ class BatchSupervisor:
         elif message["at"] == "checked":
             self._verdict, self._without = message["verdict"], message["without"]
         cancelled = self._job.cancelled is not None
-        self._listener.answer({"settled": self._fate is not None, "cancelled": cancelled})
+        self._listener.answer({"settled": self._attempt_end is not None, "cancelled": cancelled})
 
     def _end(self, code: int) -> int:
         """Settles what is not settled yet; the job's exit code."""
-        if self._fate is None and (code or self._job.resume):  # a success that nothing came before needs no question
+        if self._attempt_end is None and (
+            code or self._job.resume
+        ):  # a success that nothing came before needs no question
             self._state = self._controller.look(self._job.id)
-        fate = self._settle(code)
-        if fate.name != "over":
+        end = self._settle(code)
+        if end.name != "over":
             return code
-        zero = 0 if code else fate.unfinished
-        code = code or fate.unfinished
-        if fate.unfinished or fate.code == "cut_short":
-            self._mark(code, zero, fate)
-        return code or self._publish(fate)
+        zero = 0 if code else end.unfinished
+        code = code or end.unfinished
+        if end.unfinished or end.code == "cut_short":
+            self._mark(code, zero, end)
+        return code or self._publish(end)
 
     def _settle(self, code: int) -> AttemptEnd:
         """Decides what becomes of the job after this attempt, and does it. Once."""
-        if self._fate is not None:
-            return self._fate
-        fate = self._fate = decide(self._job, self._attempts, self._facts(code))
-        self._tell_fate(fate, code)
-        if fate.name not in ("over", "slurm") and not self._requeue():
-            fate = self._fate = AttemptEnd("over", fate.reason + ", but it cannot be requeued", "", 124)
-            self._tell_fate(fate, code)
+        if self._attempt_end is not None:
+            return self._attempt_end
+        end = self._attempt_end = decide(self._job, self._attempts, self._facts(code))
+        self._record_end(end, code)
+        if end.name not in ("over", "slurm") and not self._requeue():
+            end = self._attempt_end = AttemptEnd("over", end.reason + ", but it cannot be requeued", "", 124)
+            self._record_end(end, code)
             # Of a Slurm that is silent nobody knows what it has done: a job that is back needs its secrets.
             if not self._state.name:
-                return fate
-        if fate.name == "over":
-            self._forget(fate)
-        return fate
+                return end
+        if end.name == "over":
+            self._forget(end)
+        return end
 
     def _facts(self, code: int) -> Facts:
-        verdict = self._verdict or self._job.gates.text("verdict").strip()
-        lasting = self._job.gates.has(LASTING)
+        verdict = self._verdict or self._job.barriers.text("verdict").strip()
+        lasting = self._job.barriers.has(LASTING)
         return Facts(code, self._state, self._job.cancelled, verdict, self._interrupted, self._is_unbegun(), lasting)
 
     def _is_unbegun(self) -> bool:
-        """Whether the job's own step was never asked for. The profile's lines may have put another srun before ours."""
+        """True if the job's own step was never asked for. The profile's lines may have put another srun before ours."""
         if self._phase != "begin":
             return False
         return self._job.is_shared or not any(name.startswith("node-") for name in self._job.status.names())
 
-    def _tell_fate(self, fate: AttemptEnd, code: int) -> None:
+    def _record_end(self, end: AttemptEnd, code: int) -> None:
         words = (
             "attempt=%d" % self._job.restarts,
-            "exit_code=%d" % (code or fate.unfinished),
-            "fate=" + fate.name,
+            "exit_code=%d" % (code or end.unfinished),
+            "fate=" + end.name,
             "ended=%d" % time.time(),
-            "reason_code=" + fate.code,
-            "reason=" + fate.reason,
+            "reason_code=" + end.code,
+            "reason=" + end.reason,
         )
         self._attempts.add(" ".join(words))
-        note("attempt %d: %s" % (self._job.restarts + 1, fate.reason))
+        note("attempt %d: %s" % (self._job.restarts + 1, end.reason))
 
     def _requeue(self) -> bool:
         """Puts the job back; away from bad nodes where some were found."""
         if self._without:
-            from nemo_runspec.backends.slurm.jobside.fate import requeue_without
+            from nemo_runspec.backends.slurm.jobside.attempt_end import requeue_without
 
             return requeue_without(self._job, self._controller, self._without)
         return self._controller.insist("scontrol", "requeue", self._job.id, unless=self._is_back)
@@ -223,7 +225,7 @@ class BatchSupervisor:
         self._state = self._controller.look(self._job.id)
         return is_put_back(self._job, self._state)
 
-    def _forget(self, fate: AttemptEnd) -> None:
+    def _forget(self, end: AttemptEnd) -> None:
         """The job is over: its secrets go; those of an array with its last task."""
         job = self._job
         if job.is_shared:
@@ -232,16 +234,16 @@ class BatchSupervisor:
             if len(over) < int(os.environ.get("SLURM_ARRAY_TASK_COUNT") or 1):
                 return
         secrets.forget(job.root + "/secrets.env")
-        if job.members and job.ends_all and fate.code not in _ENDED_BY_ITSELF:
+        if job.members and job.ends_all and end.code not in _ENDED_BY_ITSELF:
             end_others(job, self._controller)
 
-    def _mark(self, code: int, zero: int, fate: AttemptEnd) -> None:
+    def _mark(self, code: int, zero: int, end: AttemptEnd) -> None:
         """Has the nodes' records say what the job script could not know: why the job is over, and `zero` for 0.
 
         Without a record, there is one of the first node then.
         """
         status = self._job.status
-        if self._job.is_shared and fate.code != registration.REGISTRATION:  # the last task of an array speaks for all
+        if self._job.is_shared and end.code != registration.REGISTRATION:  # the last task of an array speaks for all
             return
         names = [name for name in status.names() if name.startswith("node-") and not name.endswith(".tmp")]
         for name in names:
@@ -250,25 +252,25 @@ class BatchSupervisor:
                 continue
             record["exit_code"] = record.get("exit_code") or zero
             if not record.get("reason"):
-                record.update(reason=fate.reason, reason_code=record.get("reason_code") or fate.code)
+                record.update(reason=end.reason, reason_code=record.get("reason_code") or end.code)
             write_record(self._job, name, record)
         if not names:
             host = os.environ.get("SLURMD_NODENAME", "")
-            write_record(self._job, "node-0", start_record(self._job, 0, host, code, fate.reason, fate.code))
+            write_record(self._job, "node-0", start_record(self._job, 0, host, code, end.reason, end.code))
 
-    def _publish(self, fate: AttemptEnd) -> int:
+    def _publish(self, end: AttemptEnd) -> int:
         """What the job has made becomes the newest version of its artifact; the job's exit code, once it is, or not.
 
         The tasks of an array of the user's own make one version together.
         """
-        if fate.code not in ("done", "cut_short") or (self._job.is_shared and not is_last_well(self._job)):
+        if end.code not in ("done", "cut_short") or (self._job.is_shared and not is_last_well(self._job)):
             return 0
         said = registration.register(self._versions, registration.JobPlace(self._job.root, self._keys))
         if not said:
             return 0
         code = UNREGISTERED
         failed = AttemptEnd("over", registration.unregistered(said), registration.REGISTRATION, code)
-        self._tell_fate(failed, code)
+        self._record_end(failed, code)
         self._mark(code, code, failed)
         return code
 

@@ -1,4 +1,4 @@
-"""What the nodes have said in a health check, and who is at fault."""
+"""Findings of the nodes in a health check, and who is at fault."""
 
 import re
 import time
@@ -24,7 +24,8 @@ class Findings:
     """What is known of some nodes.
 
     Args:
-        nodes: their names. `clock`: seconds that a clock may be off.
+        nodes: their names.
+        clock: seconds that a clock may be off.
     """
 
     def __init__(self, nodes: "Sequence[str]", clock: int) -> None:

@@ -10,8 +10,8 @@ import signal
 import threading
 import time
 
+from nemo_runspec.backends.slurm.jobside.attempt_end import Controller
 from nemo_runspec.backends.slurm.jobside.batch import note, start_record, write_record
-from nemo_runspec.backends.slurm.jobside.fate import Controller
 from nemo_runspec.backends.slurm.jobside.findings import Findings
 from nemo_runspec.jobside import processes
 from nemo_runspec.jobside.records import Folder
@@ -37,7 +37,9 @@ class Result:
     """What the check has found.
 
     Args:
-        is_well: the step may begin. `verdict`: see `fate.Facts`. `without`: nodes to stay away from, comma-separated.
+        is_well: the step may begin.
+        verdict: see `attempt_end.Facts`.
+        without: nodes to stay away from, comma-separated.
     """
 
     def __init__(self, is_well: bool, verdict: str = "", without: str = "") -> None:
@@ -50,7 +52,8 @@ def check(job: "BatchJob", words: "Sequence[str]", cancelled: bool) -> Result:
     """Runs the check.
 
     Args:
-        words: of the job's own step. `cancelled`: somebody wants the job to be over.
+        words: of the job's own step.
+        cancelled: somebody wants the job to be over.
     """
     return Result(False) if cancelled else HealthCheck(job, words).run()
 

@@ -21,7 +21,7 @@ MYPY = False
 if MYPY:
     from typing import Any, Deque, Dict, List, Optional, Sequence
 
-    from nemo_runspec.backends.slurm.jobside.fate import Controller
+    from nemo_runspec.backends.slurm.jobside.attempt_end import Controller
 
     Message = Dict[str, Any]
 
@@ -30,7 +30,8 @@ class BatchJob:
     """A job's settings, and what Slurm tells of this attempt in the environment.
 
     Args:
-        text: JSON of the settings, see `render.py: batch_values`. `root`: the job's directory, as the batch script sees
+        text: JSON of the settings, see `render.py: batch_values`.
+        root: the job's directory, as the batch script sees
             it; of a task of an array whose tasks are jobs of their own, the array's.
     """
 
@@ -61,7 +62,7 @@ class BatchJob:
 
     @property
     def is_shared(self) -> bool:
-        """Whether the tasks of an array share the job's directory."""
+        """True if the tasks of an array share the job's directory."""
         return bool(self.task) and not self.members
 
     @property
@@ -70,7 +71,7 @@ class BatchJob:
         return Folder(self.root + "/status")
 
     @property
-    def gates(self) -> Folder:
+    def barriers(self) -> Folder:
         """The folder in which the tasks of this attempt meet."""
         return Folder("%s/status/gates-%s-%d" % (self.root, self.number, self.restarts))
 
@@ -134,7 +135,7 @@ def link(job: "BatchJob") -> None:
 
 
 def is_last_well(job: "BatchJob") -> bool:
-    """Whether this task is the one that registers what an array of the user's own has made: the last that ended well.
+    """True if this task is the one that registers what an array of the user's own has made: the last that ended well.
 
     Its tasks share a directory and make one version together, once all of them have ended well.
     """

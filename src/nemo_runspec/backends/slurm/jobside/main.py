@@ -1,4 +1,4 @@
-"""What `slurm.py` is started for: the batch script, or the step in which the job runs.
+"""Entry points of `slurm.py`: the batch script, or the step in which the job runs.
 
 The step is the process that stands where the batch script's srun stands: the health check, then srun itself. It is
 started by the batch script's shell, and so has what `setup_lines` have set: variables, limits, the folder.
@@ -21,7 +21,8 @@ def run_step(job: "BatchJob", words: "List[str]", versions: "Sequence[str]") -> 
     """Runs the job's own step; its exit code.
 
     Args:
-        words: of srun. `versions`: what the job makes of artifacts.
+        words: of srun.
+        versions: what the job makes of artifacts.
     """
     line = Line()
     if job.members:

@@ -1,4 +1,4 @@
-"""What a login node is asked before a job: one script, one answer.
+"""Questions to a login node before a job: one script, one answer.
 
 The job that a profile alone would make is part of it: Slurm is asked about the very options it would be sent.
 """
@@ -34,7 +34,8 @@ class Draft:
 
     Args:
         role: what it is for: `run`, `batch`, or both, as `run, batch`.
-        script: its batch script. `unbilled`: the same without account and QoS; '' where it names neither.
+        script: its batch script.
+        unbilled: the same without account and QoS; '' where it names neither.
     """
 
     role: str
@@ -109,7 +110,8 @@ class LoginRequest:
 
     Args:
         folder: `remote_job_dir`; may begin with `HOME`.
-        image: the profile's, None without one. `mounts`: sources as the profile writes them.
+        image: the profile's, None without one.
+        mounts: sources as the profile writes them.
     """
 
     folder: str

@@ -10,7 +10,7 @@ from nemo_runspec.backends.registry_check import registry_check
 from nemo_runspec.backends.slurm.cluster import Answer, whole
 from nemo_runspec.backends.slurm.diagnose import NO_CONTAINER
 from nemo_runspec.backends.slurm.preflight import NEEDED, SLURM, LoginRequest
-from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, stopped_at, warning
+from nemo_runspec.check import Check, CheckRequest, failed, of_error, ok, skipped, stopped_at, warning
 from nemo_runspec.errors import Code, UserError
 from nemo_runspec.transport.base import Host
 from nemo_runspec.transport.registry import Image, ask
@@ -48,7 +48,7 @@ _SKEW = 30.0
 """Seconds of difference between two clocks that are worth a word: times of jobs are compared with ours."""
 
 
-def checks(_question: Question, _request: LoginRequest, answer: Answer) -> Iterator[Check]:
+def checks(_question: CheckRequest, _request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """In the order in which they matter."""
     yield _tools(answer)
     yield _clock(answer)
@@ -142,7 +142,7 @@ _OVER = re.compile(r"\d[\d.]*[kMGTP]?\*")
 """`quota` and `lfs quota` put a star behind what is over its limit (their manual pages)."""
 
 
-def place_checks(question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
+def place_checks(question: CheckRequest, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """The directory, its room, its quota, the mounts."""
     if "place" not in answer:
         yield skipped("remote_job_dir", "not checked: the login node did not come to it")
@@ -189,7 +189,7 @@ def _quota(answer: Answer) -> Check:
     return ok("quota", "nothing is over its limit")
 
 
-def _mounts(question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
+def _mounts(question: CheckRequest, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     codes = {source: answer[f"mount;{number}"].code for number, source in enumerate(request.mounts)}
     missing = [source for source, code in codes.items() if code not in (0, 2)]
     odd = [source for source, code in codes.items() if code == 2]
@@ -203,7 +203,7 @@ def _mounts(question: Question, request: LoginRequest, answer: Answer) -> Iterat
         yield ok("mounts", f"{whose} there: {', '.join(request.mounts)}")
 
 
-def _missing(sources: list[str], question: Question) -> Check:
+def _missing(sources: list[str], question: CheckRequest) -> Check:
     """The login node may lack what compute nodes have, such as a disk of their own; a job there knows better."""
     if question.job:
         return skipped("mounts", f"not on the login node: {', '.join(sources)}; the nodes are asked below")
@@ -222,7 +222,7 @@ _UNREACHED = "nodes without internet need a .sqsh file: nemotron kit slurm squas
 UNKNOWN_PYXIS = "whether the cluster has Pyxis is not known: srun --help did not answer as it does"
 
 
-def image_checks(_question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
+def image_checks(_question: CheckRequest, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """Pyxis and enroot, then the image itself."""
     yield _pyxis(request, answer)
     if request.image is not None:

@@ -1,4 +1,4 @@
-"""Whether Slurm would take a job of this shape: its partitions, account and QoS, GPUs; and what exists instead."""
+"""Checks a job's shape as Slurm would: its partitions, account and QoS, GPUs; and what exists instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nemo_runspec.backends.slurm.cluster.submit import explained
 from nemo_runspec.backends.slurm.preflight import Draft, LoginRequest
 from nemo_runspec.backends.slurm.preflight.login import has_slurm
 from nemo_runspec.backends.slurm.values import gpus_in
-from nemo_runspec.check import Check, Question, failed, ok, skipped, warning
+from nemo_runspec.check import Check, CheckRequest, failed, ok, skipped, warning
 from nemo_runspec.duration import span
 from nemo_runspec.errors import UserError
 from nemo_runspec.profiles.common import nodes_of
@@ -26,7 +26,7 @@ _STATES = {"down": warning, "drain": failed, "inact": failed}
 """What a partition that is not up means: jobs wait in one that is down; the others take none (`man sinfo`)."""
 
 
-def shape_checks(question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
+def shape_checks(question: CheckRequest, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """A partition and a shape for each way to run that differs."""
     if not has_slurm(answer):
         yield from (skipped(name, "not checked: Slurm does not answer") for name in ("partition", "shape"))
@@ -40,7 +40,7 @@ def shape_checks(question: Question, request: LoginRequest, answer: Answer) -> I
 
 
 def partition(name: str, wanted: str | None, answer: Answer) -> Check:
-    """Whether the partitions a key names are there and up. Without a name, the cluster's default is meant."""
+    """Checks whether the partitions a key names are there and up. Without a name, the cluster's default is meant."""
     if not wanted:
         return ok(name, "the cluster's default, as none is named")
     rows = {row[0]: row for row in answer["partitions"].rows if len(row) == 5}
@@ -66,7 +66,9 @@ def _nodes(answer: Answer) -> list[tuple[str, str, str]]:
     return [(row[0], row[1], row[2]) for row in answer["nodes"].rows if len(row) == 3]
 
 
-def _shape(name: str, draft: Draft, answer: Answer, *, known: bool, question: Question, request: LoginRequest) -> Check:
+def _shape(
+    name: str, draft: Draft, answer: Answer, *, known: bool, question: CheckRequest, request: LoginRequest
+) -> Check:
     """What `sbatch --test-only` says of the very options that a job would have."""
     if not known:
         return skipped(name, "not checked: the partition does not take jobs")
@@ -113,7 +115,7 @@ def refused(section: Section, draft: Draft, answer: Answer) -> UserError:
     return UserError(f"{error.what}: {more}" if more else error.what, remedy=error.remedy, key=error.key)
 
 
-def described(question: Question) -> str:
+def described(question: CheckRequest) -> str:
     """The shape in words."""
     env = question.env
     nodes, gpus = nodes_of(env), env.get("gpus_per_node")
@@ -121,7 +123,7 @@ def described(question: Question) -> str:
     return f"{nodes} node{'' if nodes == 1 else 's'}{each}, {env.get('time')}"
 
 
-def _build(question: Question, answer: Answer) -> Iterator[Check]:
+def _build(question: CheckRequest, answer: Answer) -> Iterator[Check]:
     wanted = question.env.get("build_partition")
     if wanted:
         yield partition("build partition", str(wanted), answer)
@@ -130,7 +132,7 @@ def _build(question: Question, answer: Answer) -> Iterator[Check]:
 _ENFORCED = "AccountingStorageEnforce"
 
 
-def billing(_question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
+def billing(_question: CheckRequest, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """Both, as sacctmgr tells them."""
     account, qos = request.account, request.qos
     if not has_slurm(answer):
@@ -172,7 +174,7 @@ def _qos(account: str, wanted: str, answer: Answer) -> Check:
 
 
 def _own(name: str, wanted: str, mine: list[str], text: str, *, enforced: bool) -> Check:
-    """Whether what is wanted is the user's; `text` where it is not."""
+    """Checks whether what is wanted is the user's; `text` where it is not."""
     if wanted.casefold() in map(str.casefold, mine):
         return ok(name, f"{wanted} is yours")
     kind = "accounts" if name == "account" else name
@@ -188,7 +190,7 @@ def _listed(mine: list[str], kind: str) -> str:
 
 
 def _enforced(answer: Answer, what: str) -> bool:
-    """Whether Slurm refuses what is not so (`AccountingStorageEnforce` of slurm.conf); true where it is not told."""
+    """True if Slurm refuses what is not so (`AccountingStorageEnforce` of slurm.conf); true where it is not told."""
     setting = _setting(answer, _ENFORCED)
     return not setting or what in setting.split(",") or "all" in setting.split(",")
 

@@ -71,10 +71,10 @@ def looked_at(path: str, checker: str) -> dict[str, Any]:
     package = WANTED.get(checker)
     if package is None or find_spec(package) is not None:
         return check(path, checker, whole=True, seconds=0)
-    return _elsewhere(path, checker, _PACKAGES[package])
+    return _checked_by_own_python(path, checker, _PACKAGES[package])
 
 
-def _elsewhere(path: str, checker: str, requirement: str) -> dict[str, Any]:
+def _checked_by_own_python(path: str, checker: str, requirement: str) -> dict[str, Any]:
     from nemo_runspec.envs import ensure_env
     from nemo_runspec.plans.model import PythonEnv
     from nemo_runspec.script.programs import CHECKS_PROGRAM, program_text

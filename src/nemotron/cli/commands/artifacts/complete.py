@@ -1,4 +1,4 @@
-"""What the shell offers after TAB: artifacts, versions, tags of the store of this machine. An error offers nothing."""
+"""Completes artifacts, versions and tags of the store of this machine after TAB. An error offers nothing."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def call(
     registry = opened(profile, root, [name] if name else ())
     if name and not registry.versions(name):
         registry.get(name)  # says so
-    found = _chosen(registry, type, tag, everything=all or bool(name or tag))
+    found = _selected_versions(registry, type, tag, everything=all or bool(name or tag))
     tell_problems(registry)
     tell_unregistered(registry, profile)
     if form == CSV:
@@ -74,7 +74,7 @@ def made_by(version: Version) -> str:
     return short_path(str(known.get("recipe") or known.get("job") or known.get("user") or ""))
 
 
-def _chosen(registry: Registry, type: str | None, tag: str | None, *, everything: bool) -> list[Version]:
+def _selected_versions(registry: Registry, type: str | None, tag: str | None, *, everything: bool) -> list[Version]:
     from nemo_runspec.artifacts.types import Types
 
     if not (everything or type):

@@ -140,14 +140,14 @@ def _end(jobs: Sequence[str], grace: str | None, as_json: bool, command: str) ->
     after = Overview(store) if sweeps else overview
     sweeps_now = [sweep_now(after, name) for name in groups]
     ended = [now for _, now in done.jobs]
-    _say_unstopped(ended)
+    _warn_of_running(ended)
     _print_cancelled(sweeps, sweeps_now, done.jobs, done.deleted, as_json)
     _raise_first(done.problems)
     over = all(record.over for record in ended) and all(each.status.over for each in sweeps_now)
     return 0 if over and not done.undeleted else 2
 
 
-def _say_unstopped(records: Sequence[JobRecord]) -> None:
+def _warn_of_running(records: Sequence[JobRecord]) -> None:
     """Says of jobs that their platforms have not stopped them, and what does."""
     from nemo_runspec.remote.deletion import is_kept
 
@@ -182,7 +182,7 @@ def _print_cancelled(
         print_json([*map(sweep_json, sweeps), *(_with_deleted(record, deleted) for _, record in jobs)])
         return
     for old, record in jobs:
-        print(_said(record, _already(old.over and record.state == old.state)))
+        print(_state_line(record, _already(old.over and record.state == old.state)))
         for line in deleted.get(record.name, ()):
             print(one_line(f"{record.name}: deleted: {line}"))
     for found, was in zip(sweeps, sweeps_before, strict=True):
@@ -208,12 +208,12 @@ def _raise_first(problems: Sequence[UserError]) -> None:
 def _say_seen(record: JobRecord, as_json: bool) -> None:
     """A job that is over on standard output; one whose state is not known on the error stream, as it may take long."""
     if record.over and not as_json:
-        print(_said(record), flush=True)
+        print(_state_line(record), flush=True)
     elif record.state == "unknown":
-        say(_said(record))
+        say(_state_line(record))
 
 
-def _said(record: JobRecord, more: str = "") -> str:
+def _state_line(record: JobRecord, more: str = "") -> str:
     rest = one_line(code_and_why(record.exit_code or None, record.why))
     return f"{record.name}:{more} {coloured(record.state, record.state)}{rest}"
 

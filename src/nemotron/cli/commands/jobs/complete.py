@@ -1,4 +1,4 @@
-"""What the shell offers after TAB for jobs: those that the command has something to do with."""
+"""Completes names of jobs after TAB: those that the command has something to do with."""
 
 from __future__ import annotations
 

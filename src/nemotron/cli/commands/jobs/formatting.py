@@ -1,4 +1,4 @@
-"""How jobs look: in a table their columns, colours and times, and how much a terminal has room for; and as JSON."""
+"""Formats jobs: columns, colours and times of a table, as much as a terminal has room for; and JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ways into a running job have in common: `nemotron jobs ssh` and `forward`."""
+"""The common part of the ways into a running job: `nemotron jobs ssh` and `forward`."""
 
 from __future__ import annotations
 

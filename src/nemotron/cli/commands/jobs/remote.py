@@ -1,4 +1,4 @@
-"""What `nemotron jobs logs` does for a job of another machine."""
+"""`nemotron jobs logs` for a job of another machine."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _Quiet:
         self._trouble = text
 
     def recovered(self) -> None:
-        """It can be asked again."""
+        """Reports that the platform answers again."""
         self._trouble = ""
         say("connected again")
 

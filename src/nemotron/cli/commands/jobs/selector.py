@@ -95,7 +95,8 @@ def words_of(
     """The names that are meant: those that were typed, or those of the jobs and sweeps that meet the conditions.
 
     Args:
-        verb: the command. `everything`: `--all` was given: no condition.
+        verb: the command.
+        everything: `--all` was given: no condition.
         accepts: whether the command has something to do with a job; asked of conditions, not of names.
 
     Raises:
@@ -114,7 +115,7 @@ def words_of(
 
 
 def asked(overview: Overview, names: Sequence[str], verb: str, *, sure: bool) -> bool:
-    """Whether the person wants that done with the jobs and sweeps that conditions have found: how many, how many GPUs.
+    """True if the person wants that done with the jobs and sweeps that conditions have found: how many, how many GPUs.
 
     Raises:
         UserError: nobody can be asked.

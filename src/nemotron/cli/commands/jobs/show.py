@@ -233,7 +233,7 @@ def _files(record: JobRecord, folder: Path) -> list[tuple[str, str]]:
 
 
 def _is_numbered_by_wandb(folder: Path) -> bool:
-    """Whether a job's versions have other numbers than those of the store, by its plan."""
+    """True if a job's versions have other numbers than those of the store, by its plan."""
     from nemo_runspec.artifacts.wandb import is_named_in
     from nemo_runspec.regular import read_json
 

@@ -32,7 +32,8 @@ def way_in(
     """The command of this machine that runs another in a running job. Raises `UserError` where there is none.
 
     Args:
-        node: as the platform lists it, or its number; None for the first. `command`: its words; none for a shell.
+        node: as the platform lists it, or its number; None for the first.
+        command: its words; none for a shell.
     """
     from nemo_runspec.remote.refresh import is_remote
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from nemo_runspec.records.facts import JobFacts
     from nemo_runspec.records.index import Entry
     from nemo_runspec.records.status import JobStatus
-    from nemo_runspec.remote.refresh import Found, Trouble
+    from nemo_runspec.remote.observed import PolledJob
+    from nemo_runspec.remote.refresh import Trouble
 
 _HEAD = ("JOB", "STATE", "ID", "TIME", "NODES", "REMARK")
 _SPARE = ("NODES", "ID")
@@ -73,7 +74,9 @@ def call(jobs: Sequence[str], wanted: Conditions, watch: bool, sort: str | None,
 _NONE = "No job is under way."
 
 
-def _print(store: JobStore, found: Sequence[Found], stale: Mapping[str, Stale], sort: str | None, form: str) -> None:
+def _print(
+    store: JobStore, found: Sequence[PolledJob], stale: Mapping[str, Stale], sort: str | None, form: str
+) -> None:
     facts: Sequence[Mapping[str, Any]] = []
     if sort or form in (WIDE, CSV):
         gpus = form in (WIDE, CSV) or "gpu" in (sort or "")
@@ -130,7 +133,7 @@ def _sweeps_go_on(store: JobStore, words: Sequence[str], wanted: Conditions) -> 
 
 def _asked(
     store: JobStore, meant: Sequence[JobRecord], told: Callable[[str], object]
-) -> tuple[Sequence[Found], dict[str, Stale]]:
+) -> tuple[Sequence[PolledJob], dict[str, Stale]]:
     """How the jobs are now, and of which that could not be asked."""
     from nemo_runspec.records.last_poll import known_since
     from nemo_runspec.remote.refresh import refresh

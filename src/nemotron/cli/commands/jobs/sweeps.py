@@ -27,7 +27,8 @@ class SweepNow:
     """A sweep as lists show it.
 
     Args:
-        runs: state → how many of its runs are in it. `members`: its jobs, the first one first.
+        runs: state → how many of its runs are in it.
+        members: its jobs, the first one first.
         sweep: None where only its jobs are left, or `problem` says why it cannot be read.
     """
 

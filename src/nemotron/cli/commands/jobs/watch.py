@@ -30,7 +30,8 @@ class Look:
     """What was seen of the jobs at one moment.
 
     Args:
-        records: of all jobs. `rows`: the lines of the table, its head first.
+        records: of all jobs.
+        rows: the lines of the table, its head first.
         going: whether there is more to come: a job, or a sweep that starts more of them.
         troubles: what keeps platforms from answering.
     """

@@ -1,4 +1,4 @@
-"""What the shell offers for steps: identifiers, categories, types and tags. An error offers nothing."""
+"""Completes identifiers, categories, types and tags of steps after TAB. An error offers nothing."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ def call(have: tuple[str, ...], to: str | None, *, show_all: bool, as_json: bool
     """Tells the shortest chains; the exit code is 1 where there is none.
 
     Args:
-        have: what there is, what the chain begins with first. `to`: what is wanted.
+        have: what there is, what the chain begins with first.
+        to: what is wanted.
 
     Raises:
         UserError: a type that there is not; nothing leads there.

@@ -18,7 +18,8 @@ class Branch:
     """A line of the tree: a type, or a step with the type that it makes.
 
     Args:
-        step: '' for a type that another one may be used for. `also`: what the step needs besides.
+        step: '' for a type that another one may be used for.
+        also: what the step needs besides.
         made: the type that stands at the line's end; '' for a step that makes nothing.
         seen: what becomes of that type is shown elsewhere.
     """
@@ -44,7 +45,8 @@ def draw(graph: Graph, steps: Sequence[str], roots: Sequence[str], width: int) -
     A type is opened where it is nearest to a root, once; where it is met again, dots say so.
 
     Args:
-        steps: those that are drawn. `roots`: types, or `NOTHING` for the steps that need no input.
+        steps: those that are drawn.
+        roots: types, or `NOTHING` for the steps that need no input.
     """
     tree = _open(graph, frozenset(steps), roots)
     lines: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemo_runspec.backends.slurm.jobside.fate import Attempts, Facts, QueueState, decide, is_near
+from nemo_runspec.backends.slurm.jobside.attempt_end import Attempts, Facts, QueueState, decide, is_near
 from nemo_runspec.backends.slurm.jobside.job import BatchJob
 
 RUNNING, ENDING = {"name": "RUNNING"}, {"name": "COMPLETING"}

@@ -1,4 +1,4 @@
-"""What Slurm is asked and told from a batch script, and what becomes of a job after an attempt: decided once.
+"""Decides, once, what becomes of a job after an attempt, and talks with Slurm's controller from a batch script.
 
 What Slurm says and does was seen with 22.05. There, as root and as a plain user, ExcNodeList of a running job cannot be
 changed ("Job is no longer pending execution"). It can once the job is put back and held, by the very batch script that
@@ -39,7 +39,9 @@ class QueueState:
     of preemption, or the count of restarts, which is higher once it is to start again.
 
     Args:
-        name: '' where it does not answer. `reason`: Slurm's word. `preempted`, `ends`: seconds since 1970, -1 for none.
+        name: '' where it does not answer.
+        reason: Slurm's word.
+        preempted, ends: seconds since 1970, -1 for none.
         starts: how often it was started again, -1 where that is not known.
     """
 
@@ -50,7 +52,7 @@ class QueueState:
 
     @property
     def is_ending(self) -> bool:
-        """Whether Slurm ends the job or has done so; told of its time limit it is RUNNING, or SIGNALING just then."""
+        """True if Slurm ends the job or has done so; told of its time limit it is RUNNING, or SIGNALING just then."""
         return _ENDING.match(self.name) is not None
 
 
@@ -124,7 +126,8 @@ class AttemptEnd:
     Args:
         name: `over`, `retried`, `continued`, `requeued` (a part of ours asked for it) or `slurm` (Slurm starts it again
             itself).
-        reason: for people. `code`: what decides (`REASONS` in script/markers.py), '' for none.
+        reason: for people.
+        code: what decides (`REASONS` in script/markers.py), '' for none.
         unfinished: the exit code of a job that is not done although its command says 0; 0 for none.
     """
 
@@ -141,11 +144,11 @@ class Attempts:
     def __init__(self, status: "Folder", task: str) -> None:
         self._file = status.file("attempts" + ("-" + task if task else ""))
 
-    def count(self, fate: str) -> int:
+    def count(self, end: str) -> int:
         """How many attempts had it."""
         try:
             with open(self._file, encoding="utf-8", errors="replace") as lines:
-                return sum(1 for line in lines if " fate=%s " % fate in line)
+                return sum(1 for line in lines if " fate=%s " % end in line)
         except OSError:
             return 0
 
@@ -162,7 +165,8 @@ class Facts:
     """What is known at the end of an attempt.
 
     Args:
-        exit_code: the batch script's own. `state`: what Slurm says of the job.
+        exit_code: the batch script's own.
+        state: what Slurm says of the job.
         cancelled: who wants it to be over, None for nobody.
         verdict: `requeue REASON` or `stop REASON` of a part of ours, '' for none.
         interrupted: why it was cut short, '' where it was not told.
@@ -221,17 +225,17 @@ def why_cut_short(job: "BatchJob", facts: Facts) -> str:
 
 
 def is_preempted(job: "BatchJob", state: QueueState) -> bool:
-    """Whether this attempt is, not one before."""
+    """True if this attempt is, not one before."""
     return state.preempted >= job.began
 
 
 def is_put_back(job: "BatchJob", state: QueueState) -> bool:
-    """Whether the job has been put back into the queue since this attempt began."""
+    """True if the job has been put back into the queue since this attempt began."""
     return state.starts > job.restarts
 
 
 def is_near(job: "BatchJob", state: QueueState, name: str, now: float) -> bool:
-    """Whether a signal is the one before the time limit, or before a preemption, and not one that somebody sent.
+    """True if a signal is the one before the time limit, or before a preemption, and not one that somebody sent.
 
     Slurm sends it up to a minute early.
     """
@@ -242,11 +246,11 @@ def is_near(job: "BatchJob", state: QueueState, name: str, now: float) -> bool:
     return job.lead > 0 and state.ends >= 0 and state.ends - int(now) <= job.lead + 90
 
 
-def _by_retries(job: "BatchJob", attempts: Attempts, fate: AttemptEnd) -> AttemptEnd:
+def _by_retries(job: "BatchJob", attempts: Attempts, end: AttemptEnd) -> AttemptEnd:
     if attempts.count("retried") >= job.retries:
-        return fate
-    reason = "%s; the job is tried again (%d retries)" % (fate.reason, job.retries)
-    return AttemptEnd("retried", reason, "", fate.unfinished)
+        return end
+    reason = "%s; the job is tried again (%d retries)" % (end.reason, job.retries)
+    return AttemptEnd("retried", reason, "", end.unfinished)
 
 
 def _by_resume(job: "BatchJob", attempts: Attempts, facts: Facts, cut: str) -> AttemptEnd:

@@ -19,7 +19,7 @@ from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.follow import log_of
 from nemo_runspec.remote import cancel, log_rescue
 from nemo_runspec.remote.cancel import stop_all
-from nemo_runspec.remote.log_rescue import keep_logs, keep_logs_for
+from nemo_runspec.remote.log_rescue import rescue_logs, rescue_logs_for
 
 
 @KeepsJobs.register
@@ -66,8 +66,8 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Cloud:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing hangs here: what is late by seconds is only slow."""
-    monkeypatch.setattr(cancel, "keep_logs", partial(keep_logs, seconds=LONG))
-    monkeypatch.setattr(log_rescue, "keep_logs", lambda *what, seconds: keep_logs(*what, seconds=LONG))
+    monkeypatch.setattr(cancel, "rescue_logs", partial(rescue_logs, seconds=LONG))
+    monkeypatch.setattr(log_rescue, "rescue_logs", lambda *what, seconds: rescue_logs(*what, seconds=LONG))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_what_there_is_is_here_before_a_job_is_stopped(store, cloud, job, patien
 
 def test_what_it_writes_while_it_ends_is_fetched(store, cloud, job, patient):
     slept: list[float] = []
-    keep_logs_for(store, [job], lambda _: cloud, 2.0, slept.append)
+    rescue_logs_for(store, [job], lambda _: cloud, 2.0, slept.append)
     assert log(store) == b"line 1\nline 2\nline 3\nline 4\n"
     assert sum(slept) == 2.0
 
@@ -100,6 +100,6 @@ def test_a_log_that_cannot_be_fetched_keeps_no_job_running(store, cloud, job):
 
 def test_one_that_hangs_is_left(store, cloud, job):
     cloud.hangs = threading.Event()
-    keep_logs(store, [job], lambda _: cloud, seconds=0.1)
+    rescue_logs(store, [job], lambda _: cloud, seconds=0.1)
     assert cloud.asked == 0, "nobody has waited for it"
     cloud.hangs.set()

@@ -20,7 +20,8 @@ class Failure(Exception):
     """The job cannot go on here.
 
     Args:
-        reason: in words. `exit_code`: 1 to 255.
+        reason: in words.
+        exit_code: 1 to 255.
         code: of `REASONS` in script/markers.py, '' for none.
         blames: the node whose failure this one follows, None where it is this one's own.
     """
@@ -33,11 +34,13 @@ class Failure(Exception):
         self.blames = blames
 
 
-class Gates:
-    """The folder in which the tasks of one attempt meet.
+class Barriers:
+    """The folder of one attempt's barriers, where its tasks meet.
 
     Args:
-        path: of the folder. `task`: this one's number; `tasks`: how many there are.
+        path: of the folder.
+        task: this one's number.
+        tasks: how many there are.
         patience: seconds that a barrier waits for the others.
         room: name of the file that may become what `fail` writes, see `Folder.keep_room`.
     """
@@ -57,7 +60,7 @@ class Gates:
             raise Failure("the job's directory cannot be written: %s" % (error.strerror or error)) from None
 
     def has_come(self, name: str, task: int) -> bool:
-        """Whether a task has said so."""
+        """True if a task has said so."""
         return self.folder.has("%s.%d" % (name, task))
 
     def reach(self, name: str, pause: "Callable[[float], None]") -> None:
@@ -99,7 +102,8 @@ class Gates:
         """Tells the others that this task has failed.
 
         Args:
-            node: whose failure it is. `ended`: when it was, seconds since 1970, None for now.
+            node: whose failure it is.
+            ended: when it was, seconds since 1970, None for now.
         """
         try:
             when = time.time() if ended is None else ended

@@ -12,7 +12,7 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.mounts import provide_mounts
 from nemo_runspec.plans.model import AutoMount
 from nemo_runspec.records import JobStore
-from nemo_runspec.submission.mount_commits import pinned, read_mounts, write_mounts
+from nemo_runspec.submission.mount_commits import at_recorded_commits, read_mounts, write_mounts
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_a_retry_has_the_commit_of_the_job_before(tmp_path, source):
     write_mounts(tmp_path, (first,))
     (source / "data").write_text("second")
     support.git(source, "commit", "-aqm", "second")
-    again = pinned((mount(tmp_path, source, "two"),), tmp_path)
+    again = at_recorded_commits((mount(tmp_path, source, "two"),), tmp_path)
     (made,) = provide_mounts(again, print)
     assert made.commit == first.commit
     assert (Path(made.path) / "data").read_text() == "first"
@@ -43,7 +43,7 @@ def test_a_retry_has_the_commit_of_the_job_before(tmp_path, source):
 
 def test_what_was_not_written_pins_nothing(tmp_path, source):
     asked = (mount(tmp_path, source, "one"),)
-    assert pinned(asked, tmp_path) == asked
+    assert at_recorded_commits(asked, tmp_path) == asked
     (tmp_path / "mounts.json").write_text("{")
     assert read_mounts(tmp_path) == ()
 

@@ -17,7 +17,7 @@ import pytest
 from pod_process import cloud_plan, loaded, start, without
 
 from nemo_runspec.backends.cloud.code.origin import fetch_url, git_place
-from nemo_runspec.backends.cloud.code.transports import offer_of
+from nemo_runspec.backends.cloud.code.transports import transports_of
 from nemo_runspec.backends.cloud.code.upload import pod_arguments
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.pack import pack
@@ -117,7 +117,7 @@ def git_cargo(top: Path, package: Package, **target: object):
     """The plan's cargo with its code by git."""
     plan = replace(cloud_plan(top, SHOW, target={"code_transport": "git", **target}), package=package)
     archive = pack(package, lambda line: None).archive
-    return loaded(plan, archive=archive, offer=offer_of(plan, {}, inline_word=90_000))
+    return loaded(plan, archive=archive, offer=transports_of(plan, {}, inline_word=90_000))
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Several jobs asked to stop, of which one that its platform refuses to stop does not keep the others running."""
+"""Asks several jobs to stop; one that its platform refuses to stop does not keep the others running."""
 
 from __future__ import annotations
 

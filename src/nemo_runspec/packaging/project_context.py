@@ -1,4 +1,4 @@
-"""Where a plan is made, and with that the folder that all paths of its package are relative to."""
+"""The context in which a plan is made: the folder that all paths of its package are relative to."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from nemo_runspec.plans.model import Bundle
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a plan is made.
+class ProjectContext:
+    """The place where a plan is made.
 
     Args:
         folder: the working directory of the call.

@@ -58,7 +58,7 @@ def read_known(data: Any) -> tuple[KnownError, ...]:
 
 
 def known_of_folder(folder: Path) -> tuple[KnownError, ...]:
-    """Those of a job, out of the plan in its folder; none where that cannot be read."""
+    """Known errors of a job, out of the plan in its folder; none where that cannot be read."""
     try:
         plan = json.loads((folder / "plan.json").read_bytes())
     except (OSError, ValueError, RecursionError):

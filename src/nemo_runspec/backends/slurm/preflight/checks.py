@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator
 
 from nemo_runspec.backends import machine
-from nemo_runspec.backends.slurm.client import host_of
+from nemo_runspec.backends.slurm.client import host_in
 from nemo_runspec.backends.slurm.cluster import Answer, run_script, whole
 from nemo_runspec.backends.slurm.cluster.submit import explained
 from nemo_runspec.backends.slurm.diagnose import NO_CONTAINER
@@ -19,7 +19,7 @@ from nemo_runspec.backends.slurm.preflight import TIMEOUT, LoginRequest, draft, 
 from nemo_runspec.backends.slurm.preflight.login import UNKNOWN_PYXIS, has_slurm, no_slurm, not_reached, reached
 from nemo_runspec.backends.slurm.preflight.shape import refused, waits_for
 from nemo_runspec.backends.slurm.render import NEEDS_PYTHON
-from nemo_runspec.check import Check, Question, failed, of_error, ok, skipped, warning
+from nemo_runspec.check import Check, CheckRequest, failed, of_error, ok, skipped, warning
 from nemo_runspec.errors import UserError
 from nemo_runspec.lines import text_lines
 from nemo_runspec.plans.model import Plan
@@ -42,7 +42,7 @@ _KEPT = frozenset({
 _SHARED = "set remote_job_dir to a directory on a file system that all nodes mount, such as one below /lustre or /home"
 
 
-def job_checks(question: Question, request: LoginRequest, answer: Answer, host: Host) -> Iterator[Check]:
+def job_checks(question: CheckRequest, request: LoginRequest, answer: Answer, host: Host) -> Iterator[Check]:
     """One more round trip with `question.job`, and none without."""
     if not question.job:
         yield skipped("shared", "only a job on compute nodes can tell", f"nemotron doctor {question.profile} --job")
@@ -59,7 +59,7 @@ def job_checks(question: Question, request: LoginRequest, answer: Answer, host: 
     yield from read(question, request, on_nodes, answer)
 
 
-def read(question: Question, request: LoginRequest, answer: Answer, before: Answer) -> Iterator[Check]:
+def read(question: CheckRequest, request: LoginRequest, answer: Answer, before: Answer) -> Iterator[Check]:
     """Checks of the nodes' answer. `before`: the login node's, for what exists where Slurm refuses the job."""
     rows = [row[1:] for row in answer["job"].rows if row[0] == "node" and len(row) == 9]
     if not rows:
@@ -109,8 +109,8 @@ def _enroot(rows: list[list[str]]) -> Iterator[Check]:
         yield ok("enroot", "on all of them")
 
 
-def _supervisor(question: Question, rows: list[list[str]]) -> Check:
-    """Whether batch scripts have the python3 that they go on in, beside any container."""
+def _supervisor(question: CheckRequest, rows: list[list[str]]) -> Check:
+    """Checks whether batch scripts have the python3 that they go on in, beside any container."""
     without = ", ".join(sorted(row[0] for row in rows if not row[6]))
     wanted = ", ".join(name for name in NEEDS_PYTHON if question.env.get(name))
     mend = "ask the site for a python3 (3.6 or later) on its nodes"
@@ -121,7 +121,7 @@ def _supervisor(question: Question, rows: list[list[str]]) -> Check:
     return ok("python3", "on all of them, for batch scripts")
 
 
-def _gpus(question: Question, rows: list[list[str]]) -> Iterator[Check]:
+def _gpus(question: CheckRequest, rows: list[list[str]]) -> Iterator[Check]:
     wanted = int(question.env.get("gpus_per_node") or 0)
     counts = [(row[0], whole(row[4])) for row in rows]
     few = [f"{node} ({count})" for node, count in counts if count is not None and count < wanted]
@@ -130,7 +130,7 @@ def _gpus(question: Question, rows: list[list[str]]) -> Iterator[Check]:
         yield failed("GPUs", f"nvidia-smi sees fewer than {wanted} on {', '.join(few)}", mend)
 
 
-def _script(question: Question, request: LoginRequest) -> str:
+def _script(question: CheckRequest, request: LoginRequest) -> str:
     nodes = min(_NODES, nodes_of(question.env))
     lines = [
         line.removeprefix("#SBATCH ") for line in text_lines(request.drafts[0].script) if line.startswith("#SBATCH ")
@@ -156,7 +156,7 @@ LATE = "late"
 _MEND = 'startup_commands = ["export PATH=/where/it/is/bin:$PATH"] in the profile, or a container_image'
 
 
-def python_hint(question: Question, request: LoginRequest, answer: Answer) -> Iterator[Check]:
+def python_hint(question: CheckRequest, request: LoginRequest, answer: Answer) -> Iterator[Check]:
     """What the login node's own `PATH` lets one expect: often it is the compute nodes' too."""
     found = answer.path_of("python")
     if request.image is not None:
@@ -170,7 +170,7 @@ def python_hint(question: Question, request: LoginRequest, answer: Answer) -> It
         yield warning("python", "no python on the login node's PATH; jobs need one on compute nodes", _MEND)
 
 
-def python_on_nodes(question: Question, rows: list[list[str]]) -> Check:
+def python_on_nodes(question: CheckRequest, rows: list[list[str]]) -> Check:
     """What the nodes found, after the profile's commands. A recipe may still bring a container of its own.
 
     Args:
@@ -188,7 +188,7 @@ def python_on_nodes(question: Question, rows: list[list[str]]) -> Check:
     return ok("python", f"{', '.join(dict.fromkeys(row[-1] for row in rows))}{after}")
 
 
-def commands(question: Question) -> tuple[str, ...]:
+def commands(question: CheckRequest) -> tuple[str, ...]:
     """What may change `PATH` before a job's command, in the order in which a job has it."""
     env = question.env
     path = (env.get("env_vars") or {}).get("PATH")
@@ -203,13 +203,13 @@ class NoAnswer(UserError):
     """What came back is not the answer of a login node."""
 
 
-def examine(question: Question) -> Iterator[Check]:
+def run_checks(question: CheckRequest) -> Iterator[Check]:
     """Every check, each as soon as it is known. One round trip, one more with `question.job`."""
     env = question.env
     yield from _here(question)
     request, ssh = login_request(env), env.get("tunnel") == "ssh"
     try:
-        host = host_of(env)
+        host = host_in(env)
         answer = ask(host, request)
     except (Broken, NoAnswer) as error:
         yield from reached(host, ssh=ssh)
@@ -241,7 +241,7 @@ def ask(host: Host, request: LoginRequest) -> Answer:
     return answer
 
 
-def _here(question: Question) -> Iterator[Check]:
+def _here(question: CheckRequest) -> Iterator[Check]:
     """What is needed on this side: ssh, and git where it packs the code."""
     if question.env.get("tunnel") == "ssh":
         yield machine.program(machine.SSH)

@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 from pod_process import ROOMY, cloud_plan, loaded, start, start_as_variables, with_code, without
 
-from nemo_runspec.backends.cloud.code.transports import Offer, choose, offer_of, problem_at_plan_time
+from nemo_runspec.backends.cloud.code.transports import (
+    Transports,
+    choose_transports,
+    problem_at_plan_time,
+    transports_of,
+)
 from nemo_runspec.backends.cloud.code.upload import pod_arguments
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Package
@@ -21,7 +26,7 @@ from nemo_runspec.spinner import Spinner
 from nemo_runspec.submission.request import RetriedJob, Submission
 
 MB = 1_000_000
-RUNAI = Offer(9_500, 296_000)
+RUNAI = Transports(9_500, 296_000)
 DIGEST = """
     import hashlib
     print(hashlib.sha256(open("noise", "rb").read()).hexdigest())
@@ -67,7 +72,7 @@ def test_an_upload_tells_how_far_it_is(tmp_path, s3_lab, monkeypatch, way):
     target = {"volume": {"run_dir_here": str(tmp_path / "run")}, "s3": s3}[way]
     plan = with_code(cloud_plan(tmp_path, DIGEST, target=target), archive)
     with Heard() as heard:
-        loaded(plan, archive=archive, offer=offer_of(plan, {}, inline_word=90_000))
+        loaded(plan, archive=archive, offer=transports_of(plan, {}, inline_word=90_000))
     code = [text.removeprefix("uploading code · ") for text in heard.told if text.startswith("uploading code · ")]
     assert (code[0], code[-1]) == ("0.0 of 40.0 MB", "40.0 of 40.0 MB")
     assert "16.8 of 40.0 MB" in code or len(code) > 100
@@ -94,7 +99,7 @@ def test_fifty_megabytes_arrive_over_a_volume_and_are_put_there_once(tmp_path):
     archive = noise(tmp_path, 50 * MB)
     (tmp_path / "run").mkdir()
     plan = with_code(cloud_plan(tmp_path, DIGEST, target={"run_dir_here": str(tmp_path / "run")}), archive)
-    offer = offer_of(plan, {}, inline_word=90_000)
+    offer = transports_of(plan, {}, inline_word=90_000)
     cargo = loaded(plan, archive=archive, offer=offer)
     assert [part.transport for part in cargo.parts] == ["inline", "volume", "volume"]
     packages = tmp_path / "run" / "packages"
@@ -125,7 +130,7 @@ def test_code_arrives_whole_over_s3_and_is_put_there_once(tmp_path, s3_lab, monk
     archive = noise(tmp_path, size)
     place = {"code_url": "s3://bucket/packages/", "s3_endpoint": s3_lab.endpoint, "s3_region": s3_lab.region}
     plan = with_code(cloud_plan(tmp_path, DIGEST, target=place), archive)
-    offer = offer_of(plan, {}, inline_word=90_000)
+    offer = transports_of(plan, {}, inline_word=90_000)
     cargo = loaded(plan, archive=archive, offer=offer)
     assert [part.transport for part in cargo.parts] == ["inline", "s3", "s3"]
     assert s3_lab.secret_key not in " ".join(pod_arguments(cargo))
@@ -191,15 +196,15 @@ def refused():
 )
 def test_way_of_the_code(tmp_path, wanted, code, have, ways):
     plan = cloud_plan(tmp_path, target={"code_transport": wanted})
-    offer = Offer(90_000, 500_000, **have)
+    offer = Transports(90_000, 500_000, **have)
     sizes = {"job": 9_000, "code": code}
     if ways is not None:
-        assert " ".join(choose(plan, sizes, offer).values()) == ways
-        programs = choose(plan, {**sizes, "programs": 45_000}, offer)["programs"]
+        assert " ".join(choose_transports(plan, sizes, offer).values()) == ways
+        programs = choose_transports(plan, {**sizes, "programs": 45_000}, offer)["programs"]
         assert programs == {"volume": "volume", "s3": "s3"}.get(ways.split()[1], "inline"), "where code goes by digest"
         return
     with pytest.raises(UserError, match="does not reach the job's pods"):
-        choose(plan, sizes, offer)
+        choose_transports(plan, sizes, offer)
 
 
 def test_code_that_fits_no_way_names_all_of_them_and_what_each_needs(tmp_path):
@@ -207,9 +212,9 @@ def test_code_that_fits_no_way_names_all_of_them_and_what_each_needs(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("ACCESS_KEY", "SECRET_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.delenv(name, raising=False)
-        offer = replace(offer_of(plan, {}, inline_word=90_000), git=refused)
+        offer = replace(transports_of(plan, {}, inline_word=90_000), git=refused)
     with pytest.raises(UserError) as caught:
-        choose(plan, {"job": 10_000, "code": 50 * MB}, offer)
+        choose_transports(plan, {"job": 10_000, "code": 50 * MB}, offer)
     said = str(caught.value)
     for part in (
         "the code package (50.0 MB)",
@@ -275,6 +280,6 @@ def test_volume_that_cannot_be_written_is_an_error(tmp_path):
     archive = noise(tmp_path, 1_000)
     (tmp_path / "packages").write_text("a file")
     plan = with_code(cloud_plan(tmp_path, target={"code_transport": "volume", "run_dir_here": str(tmp_path)}), archive)
-    offer = offer_of(plan, {}, inline_word=90_000)
+    offer = transports_of(plan, {}, inline_word=90_000)
     with pytest.raises(UserError, match="cannot be written below run_dir_here"):
         loaded(plan, archive=archive, offer=offer)

@@ -43,7 +43,7 @@ class PodPlatform(Generic[AskedApi]):
     """
 
     name: str
-    connect: Callable[[Handle], Api]
+    connect: Callable[[Handle], AskedApi]
     find_id: Callable[[AskedApi, Handle], str]
     poll: Callable[[AskedApi, Sequence[JobRef]], Sequence[JobStatus]]
     stop: Callable[[AskedApi, Handle], object]

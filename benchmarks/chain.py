@@ -4,7 +4,7 @@
     uv run python benchmarks/chain.py --no-cache  # with all packages downloaded anew
 
 The steps' environments are made in it, of what uv has in its cache. Beside the whole the same command is run again, in
-which nothing runs. What stands in `recipes/nano3/pipe/README.md` is what this prints.
+which nothing runs. `recipes/nano3/pipe/README.md` is to tell what this prints on two quiet cores.
 """
 
 from __future__ import annotations

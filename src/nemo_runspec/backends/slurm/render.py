@@ -148,7 +148,7 @@ def programs_of(plan: Plan) -> tuple[Program, ...]:
     """The programs of ours that go with a plan."""
     from nemo_runspec.script.programs import checks_programs, programs
 
-    health = (_health_program(),) if target_of(plan, SlurmTarget).health_check else ()
+    health = (health_program(),) if target_of(plan, SlurmTarget).health_check else ()
     return (*slurm_programs(), *health, *programs(*checks_programs(plan)))
 
 
@@ -165,7 +165,8 @@ def slurm_programs() -> tuple[Program, ...]:
 
 
 @cache
-def _health_program() -> Program:
+def health_program() -> Program:
+    """The one of a job that looks at its nodes first."""
     from nemo_runspec.script.programs import PythonProgram, program
 
     places = ("backends/slurm/health/net.py", "jobside/address.py")

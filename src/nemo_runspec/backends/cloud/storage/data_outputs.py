@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Iterator, Mapping, NamedTuple, Sequence, Tuple  # noqa: UP035  (Python 3.6)
+from typing import Callable, Iterator, Mapping, NamedTuple, Sequence, Tuple  # noqa: UP035  (Python 3.6)
 
 from nemo_runspec.backends.cloud.storage.data_cache import AT_ONCE, Location, link
 from nemo_runspec.backends.cloud.storage.s3 import PART, S3, S3Error
-from nemo_runspec.console import Say
 
 _NETWORK = re.compile(r"nfs|lustre|ceph|gpfs|weka|beegfs|cifs|smb|9p|fuse|pvfs|orangefs|ocfs|gfs")
 """Types of file systems that other machines see too."""
@@ -62,7 +61,7 @@ def is_shared(path: Path, folder: Path) -> bool:
     return point != "/" and bool(_NETWORK.search(kind) or path.stat().st_dev == folder.stat().st_dev)
 
 
-def uploads(path: Path, key: str, problems: "list[str]", say: "Say") -> "list[Upload]":
+def uploads(path: Path, key: str, problems: "list[str]", say: "Callable[[str], object]") -> "list[Upload]":
     """All that is there; what cannot be read becomes a problem, and does not keep the rest back.
 
     Args:
@@ -116,7 +115,7 @@ def send(s3: S3, bucket: str, uploads: "Sequence[Upload]", places: Places) -> "I
 
 
 def _below(
-    root: str, folder: str, rest: str, trail: "tuple[str, ...]", problems: "list[str]", say: "Say"
+    root: str, folder: str, rest: str, trail: "tuple[str, ...]", problems: "list[str]", say: "Callable[[str], object]"
 ) -> "Iterator[tuple[str, str]]":
     """Files, with their keys' last parts. Links are followed as long as they stay inside, and not in circles."""
     try:

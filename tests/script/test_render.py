@@ -28,7 +28,7 @@ from nemo_runspec.records.drawn import DrawnLines
 from nemo_runspec.script.layout import JobLayout
 from nemo_runspec.script.markers import NodeMarker, cause, command_ran, deciding_marker, parse_marker, read_markers
 from nemo_runspec.script.node_identity import node_identity_of
-from nemo_runspec.script.quoting import json_page
+from nemo_runspec.script.quoting import assignments, json_page
 from nemo_runspec.script.render import job_values, render_job_script
 from nemo_runspec.script.reserved import RESERVED, WAITS, check_environment
 from nemo_runspec.supervise.outcome import outcome_of
@@ -346,6 +346,13 @@ def test_what_world_size_counts(tmp_path, monkeypatch, launcher, world, expected
     assert found.get("NUM_GPU_PER_NODE") == ("8" if world else None)
     own = render_job_script(replace(plan, env=(EnvVar("NUM_GPU_PER_NODE", "4", "test"),)), JobLayout("/x"))
     assert "\nexport NUM_GPU_PER_NODE=4\n" in own.split("start.sh")[1]
+
+
+def test_bash_reads_what_is_assigned_as_it_was():
+    text = assignments({"one": HOSTILE[0], "many": HOSTILE, "none": ()})
+    shown = 'printf \'%s\\0\' "$one" "${many[@]}" "${none[@]}"'
+    done = subprocess.run(["bash", "-c", f"{text}\n{shown}"], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\0") == [HOSTILE[0], *HOSTILE, ""]
 
 
 def test_a_master_the_user_names_is_kept(tmp_path):

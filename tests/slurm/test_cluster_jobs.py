@@ -39,7 +39,7 @@ def test_two_nodes(host: LabHost, tmp_path: Path):
     assert sorted(tasks_said(plan, job).splitlines()) == ["[rank0] 0 0 2 2 n1", "[rank1] 1 1 2 2 n2"]
     assert [marker.host for marker in seen.markers] == ["n1", "n2"]
     found = probe(host, plan.job_dir)
-    assert (found.job, found.home, found.user) == (True, host.environment["HOME"], "root")
+    assert (found.job, found.home) == (True, host.environment["HOME"])
 
 
 def test_processes_of_a_node_are_tasks_under_direct(host: LabHost, tmp_path: Path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nemo_runspec.errors import UserError
@@ -33,9 +33,13 @@ def exports(values: Mapping[str, str]) -> str:
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
 
 
-def assignments(values: Mapping[str, str], prefix: str = "") -> str:
-    """Lines of bash that set variables, the last one without its end."""
-    return "\n".join(f"{prefix}{name}={shlex.quote(value)}" for name, value in values.items())
+def assignments(values: Mapping[str, str | Sequence[str]], prefix: str = "") -> str:
+    """Lines of bash that set variables, the last one without its end. A sequence of words becomes an array."""
+    words = {
+        name: shlex.quote(value) if isinstance(value, str) else f"({shlex.join(value)})"
+        for name, value in values.items()
+    }
+    return "\n".join(f"{prefix}{name}={word}" for name, word in words.items())
 
 
 def json_page(values: Mapping[str, Any]) -> str:

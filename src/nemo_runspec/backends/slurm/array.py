@@ -23,6 +23,7 @@ from nemo_runspec.backends.capabilities import JobArray
 from nemo_runspec.backends.provider import Handle, Parts
 from nemo_runspec.backends.slurm.client import SlurmProvider, check_there, host_in
 from nemo_runspec.backends.slurm.cluster import FIELD, program, run_script
+from nemo_runspec.backends.slurm.cluster.job import task_id
 from nemo_runspec.backends.slurm.cluster.stage import StagedFiles, probe, send
 from nemo_runspec.backends.slurm.cluster.stop import require_stopped, stopping_script
 from nemo_runspec.backends.slurm.cluster.submit import submission_of, submit
@@ -70,20 +71,12 @@ class Array:
     @property
     def shared(self) -> tuple[RenderedFile, ...]:
         """The texts in the array's own directory, the batch script first."""
+        text = batch_text(self.plan, members=True, ends_all=self.ends_all)
         return tuple(
-            dataclasses.replace(file, text=self._batch_text) if file.name == BATCH_LINES else file
+            dataclasses.replace(file, text=text) if file.name == BATCH_LINES else file
             for file in render(self.plan).files
             if file.name != job_script(self.plan)
         )
-
-    @property
-    def _batch_text(self) -> str:
-        return batch_text(self.plan, members=True, ends_all=self.ends_all)
-
-    @property
-    def shared_texts(self) -> dict[str, str]:
-        """What lies in the array's own directory, beside our programs: path → text."""
-        return {file.name: file.text for file in self.shared}
 
     @property
     def links(self) -> Mapping[str, str]:
@@ -185,7 +178,7 @@ class SlurmArray(JobArray):
             self.array = fill_home(self.array, self._found.home)
         require_same(self.array.plan)
         self._check(say)
-        self._shared = self.array.shared_texts
+        self._shared = {file.name: file.text for file in self.array.shared}
 
     def _check(self, say: Say) -> None:
         try:
@@ -231,11 +224,11 @@ class SlurmArray(JobArray):
             As `cluster.submit.submit`.
         """
         submitted = submit(self.host, submission_of(self.array.plan), say)
-        return [{**handle, "id": id_of(submitted.id, handle)} for handle in self.handles()]
+        return [{**handle, "id": task_id(submitted.id, int(handle["task"]))} for handle in self.handles()]
 
     def remove(self) -> None:
         """Removes the array's directory. Raises `UserError` where it cannot."""
-        SlurmProvider().delete_files({**SlurmProvider().make_handle(self.array.plan)})
+        SlurmProvider().delete_files(SlurmProvider().make_handle(self.array.plan))
 
     def _own(self, task: int) -> dict[str, str]:
         if task not in self._made:
@@ -257,12 +250,6 @@ class SlurmArray(JobArray):
             mounts=parts.mounts,
             secret_files={f"{folder_of(task)}/secrets.env": values for task, values in enumerate(secrets)},
         )
-
-
-def id_of(array: str, handle: Handle) -> str:
-    """A task's id in Slurm: `12_3`, in a federation `12_3;cluster`."""
-    number, sign, cluster = array.partition(";")
-    return f"{number}_{handle['task']}{sign}{cluster}"
 
 
 def stop_tasks(host: Host, handles: Sequence[Handle], by: str, *, hard: bool) -> None:

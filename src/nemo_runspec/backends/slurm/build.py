@@ -127,7 +127,8 @@ AUTH = "/root/.config/containers/auth.json"
 ROOT_OPTIONS = ("--container-remap-root", "--container-writable")
 """Pyxis' options that make a build root in its container, and let it install what it needs there."""
 
-_REGISTRY = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
+REGISTRY = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
+"""The host name of a registry, perhaps with a port."""
 
 
 def cache_dir(env: Mapping[str, Any]) -> str:
@@ -171,7 +172,7 @@ def build_problems(env: Mapping[str, Any]) -> Iterator[UserError]:
         remedy = "such as /lustre/me/cache: letters, digits and / . _ - + = @, seen by every node"
         yield UserError(what, remedy=remedy, key="build_cache_dir")
     for name in env.get("build_registries") or ():
-        if not _REGISTRY.fullmatch(name):
+        if not REGISTRY.fullmatch(name):
             what = f"build_registries: {name!r} is no registry's host name"
             yield UserError(what, remedy='such as "ghcr.io"', key="build_registries")
     if nodes_of(env) > 1 or (env.get("nproc_per_node") or 1) > 1:

@@ -24,7 +24,7 @@ from nemo_runspec.backends.capabilities import (
     SubmitsArrays,
 )
 from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Results, offset_of
-from nemo_runspec.backends.slurm.cluster import program
+from nemo_runspec.backends.slurm.cluster import script_of
 from nemo_runspec.backends.slurm.executor import job_name, sbatch_script
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME, array_size
@@ -201,9 +201,7 @@ class SlurmProvider(SubmitsArrays, KeepsFiles, KeepsStore, ForwardsPorts, OpensS
         if "/jobs/" not in folder or ".." in folder:
             raise UserError(f"{folder} is no directory of a job", remedy="remove it by hand, if it is not needed")
         host = host_in(handle)
-        done = host.run(
-            f"job={shlex.quote(folder)} home={HOME}\n{program('cluster/stage.sh', 'remove_job')}", timeout=600.0
-        )
+        done = host.run(script_of("cluster/stage.sh", "remove_job", job=folder, home=HOME), timeout=600.0)
         if done.code:
             raise UserError(f"the job's files cannot be removed: {done.said}", where=f"{host.name}:{folder}")
 

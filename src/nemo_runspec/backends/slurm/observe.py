@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from nemo_runspec.backends.provider import Handle, LogChunk, Results
 from nemo_runspec.backends.slurm.cluster import FIELD, SECTION, Section, run_script, script_of, whole
-from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef
+from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef, task_id
 from nemo_runspec.backends.slurm.cluster.status import query_jobs
 from nemo_runspec.backends.slurm.cluster.submit import SlurmSubmission, find
 from nemo_runspec.backends.slurm.diagnose import diagnose
@@ -237,9 +237,7 @@ def _with_id(handle: Handle, found: Mapping[str, Handle | None]) -> Handle | Non
     there = found[str(handle.get("array") or handle["job_dir"])]
     if there is None or not handle.get("array"):
         return there
-    from nemo_runspec.backends.slurm.array import id_of
-
-    return {**handle, "id": id_of(str(there["id"]), handle)}
+    return {**handle, "id": task_id(str(there["id"]), int(handle["task"]))}
 
 
 def _find(host: Host, handle: Handle) -> Handle | None:

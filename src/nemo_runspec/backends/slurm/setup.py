@@ -129,7 +129,7 @@ def _time(row: list[str] | None) -> str:
 
 
 def _place(answer: Answer) -> SetupQuestion:
-    scratch = (*answer.row("host"), "", "", "")[2].strip()
+    scratch = answer.cell("host", 2).strip()
     text = "Directory for jobs and outputs, which all nodes see"
     return SetupQuestion("remote_job_dir", text, f"{scratch.rstrip('/')}/nemotron" if scratch else "~/.nemotron/run")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.backends.slurm.build import IMAGES, cache_dir
+from nemo_runspec.backends.slurm.build import IMAGES, REGISTRY, cache_dir
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME
 from nemo_runspec.catalog import Recipe
@@ -30,7 +30,6 @@ CARRIED = (
 )  # fmt: skip
 """Keys of a call that also say where its squash file is made."""
 
-_REGISTRY = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
 _REPOSITORY = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*")
 _VERSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|sha256:[0-9a-f]{64}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -121,7 +120,7 @@ def _of_registry(text: str, name: str) -> SquashSource:
         remedy = "leave it out: enroot takes it of its credentials"
         raise UserError(f"{text!r} names a user; nemotron hands none on", remedy=remedy)
     parts = (image.registry, image.repository, image.version) if image else ("", "", "")
-    known = (_REGISTRY, _REPOSITORY, _VERSION)
+    known = (REGISTRY, _REPOSITORY, _VERSION)
     if image is None or not all(pattern.fullmatch(part) for pattern, part in zip(known, parts, strict=True)):
         raise UserError(f"{text!r} is no reference of a container image", remedy=_REMEDY)
     registry = "" if image.registry == HUB else f"{image.registry}#"

@@ -194,17 +194,13 @@ def warnings(env: Mapping[str, Any], time: str) -> list[str]:
     if comes_at_once(env.get("signal"), time):
         found.append(f"signal = {env['signal']!r} comes when the job starts: its time limit is {time}")
     elif env.get("resume"):
-        found += _little_progress(signal_option(as_text(env.get("signal")), time, resume=True), time)
+        signal = signal_option(as_text(env.get("signal")), time, resume=True)
+        if leaves_little(signal, time):
+            found.append(
+                f"resume with time = {time} makes little or no progress: its command is told to end {lead_of(signal)} s"
+                " before the limit, and Slurm may do so a minute earlier; give it a longer time"
+            )
     return found
-
-
-def _little_progress(signal: str | None, time: str) -> list[str]:
-    if not leaves_little(signal, time):
-        return []
-    return [
-        f"resume with time = {time} makes little or no progress: its command is told to end {lead_of(signal)} s"
-        " before the limit, and Slurm may do so a minute earlier; give it a longer time"
-    ]
 
 
 _END_IF_NEVER = "kill_on_invalid_dep"
@@ -217,23 +213,24 @@ def make_target(request: TargetRequest) -> SlurmTarget:
     Raises:
         UserError: values Slurm or NeMo-Run would misread, all of them at once.
     """
-    if _is_build(request):
+    is_build = request.kind == BUILD
+    if is_build:
         request = builds.for_build(request)
     env = request.env
-    found = [*problems_of(env), *(builds.build_problems(env) if _is_build(request) else ())]
-    time_key = _time_key(request)
+    found = [*problems_of(env), *(builds.build_problems(env) if is_build else ())]
+    time_key, partition_key = _key_for(request, "time") or "time", _key_for(request, "partition")
     given = {**env, "time": env.get(time_key)}
     carried = carried_values(SlurmTarget, given)
     time: str = carried["time"]
     if not is_placeholder(time):
         found += time_problem(time_key, time)
-    mounts = _mounts(env, builds.build_mounts(env) if _is_build(request) else (), found)
+    mounts = _mounts(env, builds.build_mounts(env) if is_build else (), found)
     store = _unmounted(request.store, mounts)
     raise_problems("slurm", found)
     return replace(
         SlurmTarget(**carried),
         remote_job_dir=run_dir(env),
-        partition=_chosen_partition(request),
+        partition=str(env[partition_key]) if partition_key else None,
         signal=signal_option(as_text(env.get("signal")), time, resume=bool(env.get("resume"))),
         dependencies=_job_ids(env),
         additional_parameters=_additional(env),
@@ -242,8 +239,8 @@ def make_target(request: TargetRequest) -> SlurmTarget:
         mounts=(f"{store}:{store}", *mounts) if store else mounts,  # first: what lies inside it goes over it
         store=store,
         stall_timeout=stall_seconds(env.get("stall_timeout")),
-        build_cache_dir=builds.cache_dir(env) if _is_build(request) else None,
-        build_registries=builds.registries(env) if _is_build(request) else (),
+        build_cache_dir=builds.cache_dir(env) if is_build else None,
+        build_registries=builds.registries(env) if is_build else (),
         warnings=tuple(warnings(env, time)),
         unfilled=tuple(unfilled(env, time_key, time)),
     )
@@ -276,19 +273,6 @@ def after(target: SlurmTarget, env: Mapping[str, Any], ids: Sequence[str]) -> Sl
 
 def _job_ids(env: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(job_id(text) for text in env.get("dependencies") or ())
-
-
-def _is_build(request: TargetRequest) -> bool:
-    return request.kind == BUILD
-
-
-def _chosen_partition(request: TargetRequest) -> str | None:
-    key = _key_for(request, "partition")
-    return str(request.env[key]) if key else None
-
-
-def _time_key(request: TargetRequest) -> str:
-    return _key_for(request, "time") or "time"
 
 
 def _key_for(request: TargetRequest, base: str) -> str | None:

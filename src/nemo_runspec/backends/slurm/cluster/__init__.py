@@ -30,7 +30,7 @@ PRELUDE = program("cluster/prelude.sh")
 """What every script begins with: nothing a user's shell sets may change what is asked or how it is answered."""
 
 
-def script_of(path: str, function: str = "", **settings: str) -> str:
+def script_of(path: str, function: str = "", **settings: str | Sequence[str]) -> str:
     """What is sent: a script of this backend, and before it what every script begins with, and its settings."""
     return "\n".join((PRELUDE, assignments(settings), program(path, function)))
 
@@ -128,9 +128,10 @@ class Answer:
         """True if there is such a section."""
         return name in self.sections
 
-    def row(self, name: str) -> list[str]:
-        """The first row of a section."""
-        return next(iter(self[name].rows), [])
+    def cell(self, name: str, number: int) -> str:
+        """A value of the first row of a section; '' where there is none."""
+        row = next(iter(self[name].rows), [])
+        return row[number] if len(row) > number else ""
 
     def column(self, name: str, number: int) -> list[str]:
         """The values of a column, each once."""
@@ -145,8 +146,7 @@ def run_script(host: Host, script: str, *, data: Data = b"", timeout: float = 60
     """Runs a script on a login node. As `Host.run`."""
     began = time.time()
     done = host.run(script, data=data, timeout=timeout)
-    sections = {section.name: section for section in read_sections(done.text)}
-    return Answer(sections, done.code, done.said, began, time.time())
+    return Answer(answer_of(done.text).sections, done.code, done.said, began, time.time())
 
 
 def answer_of(text: str) -> Answer:

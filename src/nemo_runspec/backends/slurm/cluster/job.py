@@ -39,6 +39,12 @@ class SlurmJobRef:
     tasks: int = 0
 
 
+def task_id(array: str, task: int) -> str:
+    """The id of a task of an array: `12_3`, in a federation `12_3;cluster`."""
+    number, sign, cluster = array.partition(";")
+    return f"{number}_{task}{sign}{cluster}"
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterJob:
     """What a cluster says of a job.

@@ -45,6 +45,31 @@ hear() {
   return "${head% *}"
 }
 
+# NAME COMMAND...: answers with a section of what a command says, which stays in `said`; ends as it does.
+answer() {
+  local code
+  hear "${@:2}"
+  code=$?
+  section "$1" "$code" "$said" "$errors"
+  return "$code"
+}
+
+# NAME COMMAND...: the same within `seconds`, and with no input. Fails where there was no answer in time.
+ask() {
+  answer "$1" timeout "$seconds" "${@:2}" < /dev/null
+  [ $? -ne 124 ]
+}
+
+# The accounts of whoever asks. Fails where there was no answer in time.
+show_accounts() {
+  local said errors code
+  hear timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" \
+    format=account,partition,qos < /dev/null
+  code=$?
+  section accounts $code "${said//|/$field}" "$errors"
+  [ $code -ne 124 ]
+}
+
 # Which Slurm this is, in small letters; nothing where that is not known.
 slurm_name() {
   local file name= found='s/^[[:space:]]*ClusterName[[:space:]]*=[[:space:]]*"*\([^[:space:]"#]*\).*/\1/Ip'

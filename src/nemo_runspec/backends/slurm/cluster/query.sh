@@ -9,12 +9,9 @@ is_new() { [[ -z ${noted["$1"]-} ]] && noted["$1"]=1; }
 
 # CLUSTER IDS: the queue. One id is asked for by itself; of several, the controller sends this user's jobs only.
 ask_queue() {
-  local where=() said errors code me=--me id array task state partition reason status restarts rest
-  [ -z "$1" ] || where=(--clusters="$1")
+  local said errors me=--me id array task state partition reason status restarts rest
   [[ $2 == *,* ]] || me=
-  hear timeout "$seconds" squeue "${where[@]}" --noheader --array $me --states=all --jobs="$2" --Format="$queue_fields" < /dev/null
-  code=$?
-  section "queue;$1" "$code" "$said" "$errors"
+  ask "queue;$1" squeue ${1:+--clusters="$1"} --noheader --array $me --states=all --jobs="$2" --Format="$queue_fields"
   while IFS=$'\037' read -r id array task state partition reason status restarts rest; do
     [[ $id$array =~ ^[0-9]+$ && -n $state ]] || continue # something else was said
     [[ $task == N/A ]] && array=$id || in_array["$array;$1"]=1
@@ -28,17 +25,14 @@ ask_queue() {
 
 # CLUSTER IDS
 ask_accounts() {
-  local where=() said errors
-  [ -z "$1" ] || where=(--clusters="$1")
-  hear timeout "$seconds" sacct "${where[@]}" --noheader --parsable2 --delimiter=$'\037' --allocations --duplicates --jobs="$2" --format="$account_fields" < /dev/null
-  section "accounts;$1" "$?" "$said" "$errors"
+  ask "accounts;$1" sacct ${1:+--clusters="$1"} --noheader --parsable2 --delimiter=$'\037' --allocations --duplicates \
+    --jobs="$2" --format="$account_fields"
 }
 
 # CLUSTER PARTITIONS IDS: the places of these jobs among all that wait in their partitions, arrays counted once.
 ask_places() {
-  local where=() said errors
-  [ -z "$1" ] || where=(--clusters="$1")
-  hear timeout "$seconds" squeue "${where[@]}" --noheader --states=PENDING --partition="$2" --sort=-p,i --format=$'%F\037%P' < /dev/null
+  local said errors
+  hear timeout "$seconds" squeue ${1:+--clusters="$1"} --noheader --states=PENDING --partition="$2" --sort=-p,i --format=$'%F\037%P' < /dev/null
   section "places;$1" "$?"
   printf '%s\n' "$said" | awk -F '\037' -v ids="$3" '
     BEGIN { split(ids, list, ","); for (i in list) wanted[list[i]] }

@@ -24,7 +24,7 @@ from pathlib import Path
 from nemo_runspec.backends.base import Program
 from nemo_runspec.backends.mounted import outside
 from nemo_runspec.backends.slurm.client import connection_of, host_in
-from nemo_runspec.backends.slurm.cluster import PRELUDE, program, run_script
+from nemo_runspec.backends.slurm.cluster import PRELUDE, program, run_script, script_of
 from nemo_runspec.backends.slurm.cluster.submit import unwritable
 from nemo_runspec.backends.slurm.fields import SlurmTarget
 from nemo_runspec.backends.slurm.values import HOME
@@ -113,9 +113,10 @@ def probe(host: Host, job_dir: str, digest: str = "", programs: Sequence[Program
     """
     script = f"{PRELUDE}{_names(job_dir, digest, programs)}{program(_SCRIPT, 'probe')}"
     answer = run_script(host, script, timeout=_ASK_SECONDS)
-    if len(answer.row("found")) < 5:
+    found = answer["found"].rows
+    if not found or len(found[0]) < 5:
         raise UserError(f"{host.name} does not answer as a login node does: {answer.said or 'it says nothing'}")
-    home, package, ours, job, slurm = answer.row("found")[:5]
+    home, package, ours, job, slurm = found[0][:5]
     return LoginNode(home, slurm, package == "yes", ours == "yes", job == "yes")
 
 
@@ -247,9 +248,7 @@ def present(plan: Plan, paths: Sequence[str]) -> Mapping[str, bool | None]:
     if not wanted:
         return dict.fromkeys(paths)
     host = host_in(connection_of(target_of(plan, SlurmTarget)))
-    answer = run_script(
-        host, f"{PRELUDE}\nhome={HOME}\npaths=({shlex.join(wanted)})\n{program(_SCRIPT, 'look_for_inputs')}"
-    )
+    answer = run_script(host, script_of(_SCRIPT, "look_for_inputs", home=HOME, paths=wanted))
     answers = [section.rows[0][0] for section in answer.sections.values() if section.rows]
     if len(answers) != len(wanted):
         raise UserError(f"the job's inputs cannot be looked at: {answer.said or 'no answer'}", where=host.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef, SlurmState, reason_of, state_of
+from nemo_runspec.backends.slurm.cluster.job import ClusterJob, SlurmJobRef, SlurmState, reason_of, state_of, task_id
 from nemo_runspec.backends.slurm.cluster.query import (
     CANNOT_WRITE,
     AttemptOutcome,
@@ -154,19 +154,15 @@ def _of_attempt(case: _Case, restarts: int) -> _Case:
     return replace(case, files=replace(case.files, markers=kept))
 
 
-def _id_of(case: _Case, row: SlurmRow) -> str:
-    number, sign, cluster = case.ref.id.partition(";")
-    return case.ref.id if row.task is None or "_" in number else f"{number}_{row.task}{sign}{cluster}"
-
-
 def _listed(case: _Case, row: SlurmRow, state: SlurmState) -> ClusterJob:
     """The job as its row has it."""
     waits = state.state == "queued"
     waiting = reason_of(row.reason)
     reason = state.reason or (waiting.words if waits else "")
     has_place = waits and not (state.held or waiting.held)
+    is_named = "_" in case.ref.id.partition(";")[0]
     return ClusterJob(
-        _id_of(case, row),
+        case.ref.id if row.task is None or is_named else task_id(case.ref.id, row.task),
         state.state,
         "; ".join(filter(None, (_success_before(case, row, state), reason))),
         slurm_state=row.state,

@@ -16,6 +16,22 @@ is_another() {
   section "$1" 33 "this id is that of another job now, '$3', which is left alone"
 }
 
+# KEY: what squeue says of `id`, in `said` a line of NUMBER, TASK, STATE and NAME for each task; `where` are the options
+# that name its cluster. Answers, and fails, where there is nothing more to do: it is over, of another Slurm, not known.
+look_at() {
+  if ! is_job "$id"; then section "$1" 1 "no job id: $id"; return 1; fi
+  ! is_elsewhere "$1" "$slurm" || return
+  where=()
+  [ -z "$cluster" ] || where=(--clusters="$cluster")
+  hear timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" \
+    --format=$'%F\037%K\037%T\037%j' < /dev/null
+  code=$?
+  [ "$code" -ne 0 ] || return 0
+  [[ $said$errors != *'Invalid job id specified'* ]] || code=0 said=over errors=
+  section "$1" "$code" "$said" "$errors"
+  return 1
+}
+
 # STATUS SAID: whether scancel refused only because the job has ended since squeue was asked. Seen with 22.05; 229 is
 # 2021 (already done) in eight bits.
 has_ended_since() { [[ $1 -eq 229 || $2 == *'Invalid job id specified'* || $2 == *'already completing'* ]]; }
@@ -38,25 +54,16 @@ leave_wish() {
 stop_jobs() {
   here=$(slurm_name)
   while IFS=$'\037' read -r id cluster folder _ slurm name; do
-    if ! is_job "$id"; then section "$id;$cluster" 1 "no job id: $id"; continue; fi
-    ! is_elsewhere "$id;$cluster" "$slurm" || continue
-    where=()
-    [ -z "$cluster" ] || where=(--clusters="$cluster")
-    hear timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=$'%F\037%T\037%j' < /dev/null
-    code=$?
-    if [ "$code" -ne 0 ] && [[ $said$errors != *'Invalid job id specified'* ]]; then
-      section "$id;$cluster" "$code" "$said" "$errors"
-      continue
-    fi
+    look_at "$id;$cluster" || continue
     alive=
     running=yes
-    while IFS=$'\037' read -r number state called; do
+    while IFS=$'\037' read -r number _ state called; do
       [[ $number == "${id%%_*}" ]] || continue # something else was said
       ! is_another "$id;$cluster" "$name" "$called" || continue 2
       [[ ! $state =~ ^($unsettled)$ ]] || alive=yes
       [[ $state == RUNNING || ! $state =~ ^($unsettled)$ ]] || running=
     done <<< "$said"
-    if [ "$code" -ne 0 ] || [ -z "$alive" ]; then section "$id;$cluster" 0 over; continue; fi
+    if [ -z "$alive" ]; then section "$id;$cluster" 0 over; continue; fi
     leave_wish "$folder"
     begun=("$folder"/status/gates-*)
     signal=() done=ended
@@ -91,16 +98,7 @@ cancel() {
 stop_tasks() {
   here=$(slurm_name)
   while IFS=$'\037' read -r id cluster folder wanted slurm name; do
-    if ! is_job "$id"; then section "$id" 1 "no job id: $id"; continue; fi
-    ! is_elsewhere "$id" "$slurm" || continue
-    where=()
-    [ -z "$cluster" ] || where=(--clusters="$cluster")
-    hear timeout "$seconds" squeue "${where[@]}" --noheader --array --states=all --jobs="$id" --format=$'%F\037%K\037%T\037%j' < /dev/null
-    code=$?
-    if [ "$code" -ne 0 ]; then
-      [[ $said$errors != *'Invalid job id specified'* ]] && section "$id" "$code" "$said" "$errors" || section "$id" 0 over
-      continue
-    fi
+    look_at "$id" || continue
     unset state
     declare -A state=()
     while IFS=$'\037' read -r number task word called; do

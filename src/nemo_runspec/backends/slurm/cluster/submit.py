@@ -10,17 +10,15 @@ exist; a stopped one makes it end after 9 s with `Unable to contact slurm contro
 from __future__ import annotations
 
 import re
-import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nemo_runspec.backends.slurm.cluster import BUSY, FIELD, PRELUDE, Answer, Section, program, run_script
+from nemo_runspec.backends.slurm.cluster import BUSY, FIELD, Answer, Section, run_script, script_of
 from nemo_runspec.console import Say
 from nemo_runspec.diagnosis.phrases import DENIED, NO_SPACE, QUOTA, READ_ONLY, first_in
 from nemo_runspec.errors import UserError
 from nemo_runspec.plans.model import Plan
-from nemo_runspec.script.quoting import assignments
 from nemo_runspec.transport.base import Broken, Host, Unreachable
 
 
@@ -278,18 +276,17 @@ def _id(section: Section) -> str:
 
 
 def _script(job: SlurmSubmission, *, doubtful: bool = False, only_find: bool = False) -> str:
-    settings = {
-        "name": job.name,
-        "job": job.folder,
-        "script": job.script,
-        "hidden": " ".join(job.hidden),
-        "field": FIELD,
-        "seconds": str(_SECONDS),
-        "grace": str(_GRACE),
-        "busy": BUSY,
-        "doubtful": "yes" if doubtful else "",
-        "only_find": "yes" if only_find else "",
-    }
-    return "\n".join(
-        (PRELUDE, assignments(settings), f"command=({shlex.join(job.command)})", program("cluster/submit.sh"))
+    return script_of(
+        "cluster/submit.sh",
+        name=job.name,
+        job=job.folder,
+        script=job.script,
+        hidden=" ".join(job.hidden),
+        field=FIELD,
+        seconds=str(_SECONDS),
+        grace=str(_GRACE),
+        busy=BUSY,
+        doubtful="yes" if doubtful else "",
+        only_find="yes" if only_find else "",
+        command=job.command,
     )

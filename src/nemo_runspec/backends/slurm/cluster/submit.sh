@@ -85,11 +85,8 @@ lock() {
 }
 
 say_what_exists() {
-  local said errors
-  hear timeout "$seconds" sinfo --noheader --summarize --format="%R$field%l$field%D$field%G$field%a$field%s" < /dev/null
-  section partitions 0 "$said"
-  hear timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=account,partition,qos < /dev/null
-  section accounts 0 "${said//|/$field}"
+  ask partitions sinfo --noheader --summarize --format="%R$field%l$field%D$field%G$field%a$field%s"
+  show_accounts
 }
 
 # ANSWER: the id in what sbatch said. A site's wrapper may print numbers of its own: that of a job by this name is meant.

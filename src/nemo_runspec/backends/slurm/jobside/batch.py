@@ -85,10 +85,8 @@ class BatchSupervisor:
             found = signals.wait(_IDLE)
             if found is not None:
                 self._hear(found.name)
-        found = signals.wait(0.0)
-        while found is not None:
+        for found in iter(lambda: signals.wait(0.0), None):
             self._hear(found.name)
-            found = signals.wait(0.0)
         self._answer()
         return self._end(child.exit_code)
 
@@ -142,10 +140,8 @@ class BatchSupervisor:
 
     def _answer(self) -> None:
         """Answers the step."""
-        message = self._listener.heard()
-        while message is not None:
+        for message in iter(self._listener.heard, None):
             self._take_in(message)
-            message = self._listener.heard()
 
     def _take_in(self, message: "Message") -> None:
         if message["at"] == "over":

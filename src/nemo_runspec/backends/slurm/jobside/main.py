@@ -14,8 +14,6 @@ MYPY = False
 if MYPY:
     from typing import List, Sequence
 
-    from nemo_runspec.backends.slurm.jobside.job import BatchJob
-
 
 def run_step(job: "BatchJob", words: "List[str]", versions: "Sequence[str]") -> int:
     """Runs the job's own step; its exit code.

@@ -6,7 +6,6 @@ The job that a profile alone would make is part of it: Slurm is asked about the 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -128,7 +127,7 @@ class LoginRequest:
     def _settings(self) -> Iterable[str]:
         drafts = [text for draft in self.drafts for text in (draft.role, draft.script, draft.unbilled)]
         image = self.image
-        settings = {
+        settings: dict[str, str | Sequence[str]] = {
             "seconds": str(SECONDS),
             "field": FIELD,
             "folder": self.folder,
@@ -138,13 +137,12 @@ class LoginRequest:
             "accept": ACCEPT,
             "account": self.account,
             "qos": self.qos,
+            "tools": (*NEEDED, *SLURM, *USEFUL),
+            "drafts": drafts,
+            "sources": list(map(shell_word, self.mounts)),
         }
         yield assignments(settings)
         yield f'folder=${{folder//{HOME}/"$HOME"}}'
-        yield f"tools=({shlex.join((*NEEDED, *SLURM, *USEFUL))})"
-        yield f"drafts=({shlex.join(drafts)})"
-        sources = shlex.join(map(shell_word, self.mounts))
-        yield f"sources=({sources})"
         yield f'sources=("${{sources[@]//{HOME}/$HOME}}")'
 
 

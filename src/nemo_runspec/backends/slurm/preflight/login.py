@@ -62,7 +62,7 @@ def has_slurm(answer: Answer) -> bool:
 
 def _tools(answer: Answer) -> Check:
     missing = [name for name in NEEDED if not answer.path_of(name)]
-    user, node, _, version, *_ = (*answer.row("host"), *[""] * 5)
+    user, node, version = (answer.cell("host", number) for number in (0, 1, 3))
     if missing:
         text = f"not on PATH there: {', '.join(missing)}"
         return failed("programs there", text, "have them installed on the login node")
@@ -76,10 +76,7 @@ def _tools(answer: Answer) -> Check:
 
 def _clock(answer: Answer) -> Check:
     """Its clock was read at some time between question and answer: what is certain is the least difference."""
-    first, last = (
-        whole(row[number]) if len(row) > number else None
-        for row, number in ((answer.row("host"), 4), (answer.row("end"), 0))
-    )
+    first, last = whole(answer.cell("host", 4)), whole(answer.cell("end", 0))
     if first is None or last is None:
         return skipped("clock", "its time was not told")
     ahead, behind = last - answer.ended, answer.began - first - 1
@@ -155,7 +152,7 @@ def place_checks(question: CheckRequest, request: LoginRequest, answer: Answer) 
 
 
 def _job_folder(answer: Answer) -> Check:
-    folder, nearest, kind = (*answer.row("place"), "", "", "")[:3]
+    folder, nearest, kind = (answer.cell("place", number) for number in range(3))
     if answer["folder"].code:
         message = answer["folder"].reason or "it took too long"
         mend = "set remote_job_dir to a directory you may write to"
@@ -165,7 +162,7 @@ def _job_folder(answer: Answer) -> Check:
 
 
 def _room(answer: Answer) -> Check:
-    nearest = (*answer.row("place"), "", "")[1]
+    nearest = answer.cell("place", 1)
     room, inodes = _df(answer, "room"), _df(answer, "inodes")
     if room is None:
         return skipped("room", f"df does not say: {answer['room'].reason or 'no answer'}")

@@ -1,25 +1,6 @@
 # What a cluster is asked before a job: functions, of which one is called. Each part of an answer has its own time limit, and none hides another.
 type -P timeout > /dev/null || timeout() { shift; "$@"; }
 
-# NAME COMMAND...: a section of what a command says. Fails where there was no answer in time.
-ask() {
-  local name=$1 said errors code
-  shift
-  hear timeout "$seconds" "$@" < /dev/null
-  code=$?
-  section "$name" $code "$said" "$errors"
-  [ $code -ne 124 ]
-}
-
-# NAME SCRIPT: a section: whether Slurm would take it. It answers on its error stream.
-test_it() {
-  local said errors code
-  hear submit_it "$2"
-  code=$?
-  section "$1" $code "$said" "$errors"
-  return $code
-}
-
 # Whether srun takes images of containers: 0, or 1 for a help of srun's that does not name them; 2 where that is no help.
 ask_pyxis() {
   ask pyxis bash -c '
@@ -27,8 +8,8 @@ ask_pyxis() {
     [[ $help == *--container-image* ]]'
 }
 
-# SCRIPT
-submit_it() {
+# SCRIPT: whether Slurm would take it. It answers on its error stream.
+test_it() {
   heed "$1"
   timeout "$seconds" sbatch --test-only <<< "$1"
 }
@@ -39,16 +20,6 @@ show_partitions() {
 }
 
 show_nodes() { ask nodes sinfo --all --noheader --format="%R$field%D$field%T"; }
-
-# Fails where there was no answer in time.
-show_accounts() {
-  local said errors code
-  hear timeout "$seconds" sacctmgr --noheader --parsable2 show associations user="$(id -un)" \
-    format=account,partition,qos < /dev/null
-  code=$?
-  section accounts $code "${said//|/$field}" "$errors"
-  [ $code -ne 124 ]
-}
 
 # WORD: a path as the batch script's shell would read it; fails where it names a variable that is not set.
 path_of() { (set -u; eval "printf '%s' $1"); }
@@ -65,16 +36,15 @@ ask_slurm() {
   local said errors number
   ask version sbatch --version || return # as with a SLURM_CONF that names no file: so it is with all of them
   ask_pyxis
-  hear timeout "$seconds" scontrol ping < /dev/null
-  section controller $? "$said" "$errors"
+  ask controller scontrol ping
   [[ $said != *DOWN* || $said == *UP* ]] || return
   said=$(timeout "$seconds" scontrol show config 2> /dev/null < /dev/null | sed -n 's/^\(AccountingStorage[A-Za-z]*\) *= /\1\o37/p')
   section config 0 "$said"
   show_partitions || return
   show_nodes
   for ((number = 0; number < ${#drafts[@]}; number += 3)); do
-    test_it "draft;${drafts[number]}" "${drafts[number + 1]}"
-    [ -z "${drafts[number + 2]}" ] || test_it "unbilled;${drafts[number]}" "${drafts[number + 2]}"
+    answer "draft;${drafts[number]}" test_it "${drafts[number + 1]}"
+    [ -z "${drafts[number + 2]}" ] || answer "unbilled;${drafts[number]}" test_it "${drafts[number + 2]}"
   done
   show_accounts || return # slurmdbd hangs: neither will it answer the others
   # Each takes some 0.2 s.
@@ -154,7 +124,7 @@ examine_quickly() {
   section tools 0
   printf 'sbatch\037%s\n' "$(type -P sbatch)"
   if type -P sbatch > /dev/null; then
-    test_it "draft;${drafts[0]}" "${drafts[1]}" || { show_partitions; show_nodes; show_accounts; }
+    answer "draft;${drafts[0]}" test_it "${drafts[1]}" || { show_partitions; show_nodes; show_accounts; }
   else
     ask login bash -lc 'type -P sbatch'
   fi

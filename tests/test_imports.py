@@ -278,12 +278,27 @@ def module_of(path: Path) -> str:
 def arrows() -> Iterator[tuple[str, str]]:
     """Importing module, imported module; of the toolkit alone. `from package import module` imports the module."""
     for path in TOOLKIT:
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "nemo_runspec":
-                for alias in node.names:
-                    inner = SRC.joinpath(*str(node.module).split("."), alias.name)
-                    is_module = inner.is_dir() or inner.with_suffix(".py").exists()
-                    yield module_of(path), f"{node.module}.{alias.name}" if is_module else str(node.module)
+        yield from ((module_of(path), name) for name in modules_in(tree_of(path), "nemo_runspec"))
+
+
+def modules_in(tree: ast.AST, package: str) -> Iterator[str]:
+    """Modules of a package that a file imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == package)
+        elif isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == package:
+            for alias in node.names:
+                inner = SRC.joinpath(*str(node.module).split("."), alias.name)
+                is_module = inner.is_dir() or inner.with_suffix(".py").exists()
+                yield f"{node.module}.{alias.name}" if is_module else str(node.module)
+
+
+def test_an_arrow_is_seen_however_it_is_drawn():
+    text = "import nemo_runspec\nimport nemo_runspec.toml, nemotron\nfrom nemo_runspec import paths, plan\n"
+    later = "def ask():\n    from nemo_runspec.records import JobStore\n"
+    seen = ["nemo_runspec", "nemo_runspec.toml", "nemo_runspec.paths", "nemo_runspec", "nemo_runspec.records"]
+    assert list(modules_in(ast.parse(text + later), "nemo_runspec")) == seen
+    assert room_of("nemo_runspec") == "api"
 
 
 def test_every_room_has_its_floor():

@@ -29,6 +29,7 @@ from nemo_runspec.jobside.barriers import PATIENCE, USUAL_PATIENCE
 from nemo_runspec.plans.model import BundleFile, Plan
 from nemo_runspec.script.programs import CHECKS_PROGRAM, POD_PROGRAMS
 from nemo_runspec.submission.request import Submission
+from nemo_runspec.text import size as size_words
 from nemo_runspec.transport.files import add_member
 from nemo_runspec.version import FOLDER
 
@@ -176,7 +177,7 @@ def _sizes(contents: Mapping[str, bytes | Path | None]) -> dict[str, int]:
 
 def _send(kind: str, content: bytes | Path, transport: Transport, offered: Transports, say: Say) -> Part:
     digest, size = digest_of(content), size_of_content(content)
-    sending = f"sending the {kind} package ({size / 1e6:,.1f} MB) to"
+    sending = f"sending the {kind} package ({size_words(size)}) to"
     tree, words = store_archive(transport, kind, content, digest, offered, lambda where: say(f"{sending} {where}"))
     return Part(kind, tree or digest, size, transport, words)
 

@@ -335,7 +335,6 @@ IN_CIRCLES = {
     (f"{SLURM}.client", f"{SLURM}.cluster.stage"): PARTS,
     (f"{SLURM}.client", f"{SLURM}.observe"): PARTS,
     (f"{SLURM}.client", f"{SLURM}.preflight.checks"): PARTS,
-    (f"{SLURM}.observe", f"{SLURM}.array"): "how a task of an array is called is the array's",
     ("nemo_runspec.remote.refresh", "nemo_runspec.remote.input_jobs"): (
         "a platform ends a job whose input was not made: how the job is that makes it, is asked as of any other"
     ),

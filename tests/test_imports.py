@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from support import REPOSITORY
@@ -278,12 +278,35 @@ def module_of(path: Path) -> str:
 def arrows() -> Iterator[tuple[str, str]]:
     """Importing module, imported module; of the toolkit alone. `from package import module` imports the module."""
     for path in TOOLKIT:
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "nemo_runspec":
-                for alias in node.names:
-                    inner = SRC.joinpath(*str(node.module).split("."), alias.name)
-                    is_module = inner.is_dir() or inner.with_suffix(".py").exists()
-                    yield module_of(path), f"{node.module}.{alias.name}" if is_module else str(node.module)
+        yield from ((module_of(path), name) for name in modules_in(tree_of(path), "nemo_runspec"))
+
+
+def modules_in(tree: ast.AST, *packages: str, types: bool = True) -> Iterator[str]:
+    """Modules of these packages that a file imports, wherever in it. `types`: for its types' sake alone, too."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in packages)
+        elif isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in packages:
+            for alias in node.names:
+                inner = SRC.joinpath(*str(node.module).split("."), alias.name)
+                is_module = inner.is_dir() or inner.with_suffix(".py").exists()
+                yield f"{node.module}.{alias.name}" if is_module else str(node.module)
+        elif types or not is_for_types(node):
+            yield from modules_in(node, *packages, types=types)
+
+
+def is_for_types(node: ast.AST) -> bool:
+    """True for what only a type checker reads."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id in ("TYPE_CHECKING", "MYPY")
+
+
+def test_an_arrow_is_seen_however_it_is_drawn():
+    text = "import nemo_runspec\nimport nemo_runspec.toml, nemotron\nfrom nemo_runspec import paths, plan\n"
+    later = "def ask():\n    from nemo_runspec.records import JobStore\n"
+    seen = ["nemo_runspec", "nemo_runspec.toml", "nemo_runspec.paths", "nemo_runspec", "nemo_runspec.records"]
+    assert list(modules_in(ast.parse(text + later), "nemo_runspec")) == seen
+    assert room_of("nemo_runspec") == "api"
+    assert list(modules_in(ast.parse(f"if MYPY:\n    {text.splitlines()[0]}"), "nemo_runspec", types=False)) == []
 
 
 def test_every_room_has_its_floor():
@@ -297,9 +320,115 @@ def test_no_arrow_runs_up():
     assert sorted(ARGUED.keys() - up) == [], "argued for, and not there any more"
 
 
+GIVEN = "types alone: a function names what it is given, which stands where it is made; nothing is imported for it"
+SLURM = "nemo_runspec.backends.slurm"
+PARTS = "the provider imports its parts when it is asked for what they do; they reach the cluster by its connection"
+IN_CIRCLES = {
+    ("nemo_runspec.plans.target", "nemo_runspec.plans.model"): GIVEN,
+    ("nemo_runspec.backends.lepton.payload", "nemo_runspec.backends.lepton.fields"): GIVEN,
+    ("nemo_runspec.backends.dgxcloud.payload", "nemo_runspec.backends.dgxcloud.fields"): GIVEN,
+    ("nemo_runspec.jobside.verify", "nemo_runspec.jobside.node"): GIVEN,
+    ("nemo_runspec.jobside.pod.ending", "nemo_runspec.jobside.pod.pod"): GIVEN,
+    (f"{SLURM}.values", f"{SLURM}.fields"): GIVEN,
+    (f"{SLURM}.jobside.job", f"{SLURM}.jobside.attempt_end"): GIVEN,
+    (f"{SLURM}.client", f"{SLURM}.array"): PARTS,
+    (f"{SLURM}.client", f"{SLURM}.cluster.stage"): PARTS,
+    (f"{SLURM}.client", f"{SLURM}.observe"): PARTS,
+    (f"{SLURM}.client", f"{SLURM}.preflight.checks"): PARTS,
+    ("nemo_runspec.remote.refresh", "nemo_runspec.remote.input_jobs"): (
+        "a platform ends a job whose input was not made: how the job is that makes it, is asked as of any other"
+    ),
+    ("nemotron.cli.complete", "nemotron.cli.recipe"): "completion asks whether what is typed is a recipe's command",
+}
+"""Module, what it imports although that leads back to it → why. Imports within functions are counted."""
+
+
+def test_no_circle_of_modules_stands_unargued():
+    graph = {module_of(path): set(modules_in(tree_of(path), "nemo_runspec", "nemotron")) for path in FILES}
+    argued = {**ARGUED, **IN_CIRCLES}
+    rest = {one: {other for other in others if (one, other) not in argued} for one, others in graph.items()}
+    assert [sorted(circle) for circle in circles(rest)] == []
+    needless = [(one, other) for one, other in IN_CIRCLES if other not in graph[one] or one not in reached(rest, other)]
+    assert needless == [], "argued for, and in no circle any more"
+
+
+def test_what_is_argued_to_be_types_alone_is():
+    given = {one: other for (one, other), why in IN_CIRCLES.items() if why == GIVEN}
+    files = {module_of(path): path for path in FILES}
+    wrong = [
+        one for one, other in given.items() if other in modules_in(tree_of(files[one]), "nemo_runspec", types=False)
+    ]
+    assert wrong == []
+
+
+def test_a_circle_is_found_however_long_it_is():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": {"a"}, "e": {"a", "f"}, "f": set[str]()}
+    assert [sorted(circle) for circle in circles(graph)] == [["a", "b", "c", "d"]]
+    assert circles({one: others - {"a", "b"} for one, others in graph.items()}) == []
+
+
+Graph = Mapping[str, set[str]]
+"""Module → what it imports."""
+
+
+def circles(graph: Graph) -> list[set[str]]:
+    """Sets of more than one module, each of which leads to all the others (Tarjan)."""
+    order, lowest, path, found = dict[str, int](), dict[str, int](), list[str](), list[set[str]]()
+
+    def visit(one: str) -> None:
+        order[one] = lowest[one] = len(order)
+        path.append(one)
+        for other in graph.get(one, ()):
+            if other not in order:
+                visit(other)
+            if other in path:
+                lowest[one] = min(lowest[one], lowest[other])
+        if lowest[one] == order[one]:
+            found.append(set(path[path.index(one) :]))
+            del path[path.index(one) :]
+
+    for one in graph:
+        if one not in order:
+            visit(one)
+    return [each for each in found if len(each) > 1]
+
+
+def reached(graph: Graph, start: str) -> set[str]:
+    """What a module leads to, with itself."""
+    seen, pending = {start}, [start]
+    while pending:
+        further = graph.get(pending.pop(), set()) - seen
+        seen |= further
+        pending += further
+    return seen
+
+
+PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    """What stands below a title of the page."""
+    return PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_the_figures_of_the_rooms_are_true():
+    between = {(room_of(one), room_of(other)) for one, other in arrows()}
+    count = sum(one != other for one, other in between)
+    words = re.search(r"now there are (\d+)\s+with\s+(\d+),\s+upward\s+the\s+(\d+)\s+imports", section("Floors"))
+    assert words
+    assert tuple(map(int, words.groups())) == (len(FLOORS), count, len(ARGUED))
+
+
+def test_every_room_and_every_module_of_core_has_its_row():
+    rows = re.findall(r"^\| (`[^|]*) \|", section("The rooms of `nemo_runspec`"), re.MULTILINE)
+    told = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    top = SRC / "nemo_runspec"
+    there = {path.name for path in top.glob("*.py")} | {f"{path.parent.name}/" for path in top.glob("*/__init__.py")}
+    assert sorted(told) == sorted({*there, "backends/cloud/"} - {"__init__.py"})
+
+
 def test_the_drawing_of_the_rooms_is_true():
-    text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
-    drawn = re.findall(r"^ *\d+ +(\S+) ", text.partition("## Floors")[2].partition("\n## ")[0], re.MULTILINE)
+    drawn = re.findall(r"^ *\d+ +(\S+) ", section("Floors"), re.MULTILINE)
     assert tuple(reversed(drawn)) == FLOORS
 
 

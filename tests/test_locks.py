@@ -12,7 +12,7 @@ import pytest
 from waiting import line_of
 
 from nemo_runspec.locks import Busy, locked_file
-from nemo_runspec.polling import Backoff, TimeLimit
+from nemo_runspec.polling import Backoff, TimeLimit, tried
 
 HOLDER = """
 import sys, time
@@ -89,3 +89,22 @@ def test_a_time_limit():
     assert (TimeLimit(0).left, TimeLimit(0).passed, TimeLimit(-1).passed) == (0, True, True)
     assert not TimeLimit(600).passed
     assert 0 < TimeLimit(600).left <= 600
+
+
+def test_what_may_pass_is_tried_again_and_ends_as_its_last_try():
+    slept, raised = list[float](), [OSError("1"), OSError("2"), KeyError("3")]
+
+    def act() -> str:
+        if raised:
+            raise raised.pop(0)
+        return "done"
+
+    def os_error(error: Exception) -> bool:
+        return isinstance(error, OSError)
+
+    with pytest.raises(OSError, match="2"):
+        tried(act, (0.5,), os_error, slept.append)
+    with pytest.raises(KeyError):
+        tried(act, (1.0, 2.0), os_error, slept.append)
+    assert tried(act, (), os_error, slept.append) == "done"
+    assert slept == [0.5]

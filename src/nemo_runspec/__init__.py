@@ -8,7 +8,7 @@
     code = job.wait()
     executor = nemo_runspec.executor("my-cluster")      # a NeMo-Run executor for scripts you already have
 
-Importing this package imports nothing else; each function imports what it needs.
+Importing this package imports nothing else but its version; each function imports what it needs.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from nemo_runspec.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from nemo_runspec.api.job import Job
     from nemo_runspec.api.sweep import SubmittedSweep
     from nemo_runspec.plans.model import Plan
     from nemo_runspec.profiles.profile import Profile
 
-__version__ = "0.1.0"
 __all__ = ["executor", "find_sweep", "job", "jobs", "load_plan", "load_profile", "plan", "submit", "sweep"]
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})

@@ -35,3 +35,8 @@ def digest_of_blocks(blocks: Iterable[bytes]) -> str:
 def digest_of_text(text: str) -> str:
     """SHA-256 of a text in UTF-8, in hexadecimal; of names of files that are no UTF-8, their own bytes."""
     return digest_of(text.encode("utf-8", "surrogateescape"))
+
+
+def short_digest(text: str) -> str:
+    """The first eight characters of a text's digest: enough to keep a few names apart."""
+    return digest_of_text(text)[:8]

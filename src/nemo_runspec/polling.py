@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Backoff:
@@ -57,3 +60,20 @@ class TimeLimit:
     def passed(self) -> bool:
         """True if the time is up."""
         return self.left == 0.0
+
+
+def tried(
+    act: Callable[[], T],
+    pauses: Sequence[float],
+    may_pass: Callable[[Exception], bool],
+    sleep: Callable[[float], object] = time.sleep,
+) -> T:
+    """Returns what `act` does; it is tried once more after each pause while what it raises may pass."""
+    for pause in pauses:
+        try:
+            return act()
+        except Exception as error:  # whatever it is, it is raised here or by the last try
+            if not may_pass(error):
+                raise
+        sleep(pause)
+    return act()

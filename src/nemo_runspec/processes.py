@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from nemo_runspec.digests import digest_of_text
+from nemo_runspec.digests import short_digest
 
 _MARK = re.compile(r"([0-9a-f]{8})-([0-9]{1,10})-([0-9a-f]{8})(?:-|$)", re.ASCII)
 
@@ -76,19 +76,15 @@ def hide_command_line(words: Sequence[str], values: Iterable[str] = ()) -> None:
 
 def mark() -> str:
     """This process, as a part of a file name: `MACHINE-PID-START`; an id is of one machine, and of one time."""
-    return f"{_short(machine())}-{os.getpid()}-{_short(started(os.getpid()) or '')}"
+    return f"{short_digest(machine())}-{os.getpid()}-{short_digest(started(os.getpid()) or '')}"
 
 
 def is_left_over(name: str) -> bool | None:
     """True if the process whose mark a name begins with is gone. None where that is not known: of another machine."""
     found = _MARK.match(name)
-    if found is None or found[1] != _short(machine()):
+    if found is None or found[1] != short_digest(machine()):
         return None
-    return _short(started(int(found[2])) or "") != found[3]
-
-
-def _short(text: str) -> str:
-    return digest_of_text(text)[:8]
+    return short_digest(started(int(found[2])) or "") != found[3]
 
 
 def user_name() -> str:

@@ -41,6 +41,11 @@ def shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: max(0, longest - 1)].rstrip()}…"
 
 
+def keep_end(text: str, longest: int) -> str:
+    """The text, cut to so many characters with an ellipsis for the first one: a path's end tells more."""
+    return text if len(text) <= longest else f"…{text[len(text) - longest + 1 :]}"
+
+
 def first_words(text: str, longest: int) -> str:
     """The text, cut between words to so many characters with an ellipsis; a word that is too long by itself is cut."""
     if len(text) <= longest:

@@ -10,6 +10,7 @@ from itertools import product
 
 import pytest
 import yaml
+from command_lines import parsed
 
 import nemo_runspec
 from nemo_runspec.api.submit import recipe_words
@@ -17,29 +18,15 @@ from nemo_runspec.catalog import Recipe, builtin_root, find_recipes
 from nemo_runspec.errors import UserError
 from nemo_runspec.runner.inputs import not_made, require_inputs
 from nemo_runspec.steps import all_steps, find_step, step_id
-from nemotron.cli.click import Context, TyperGroup
 from nemotron.cli.commands.steps.examples import examples
 from nemotron.cli.commands.steps.loaded import load_graph
 from nemotron.cli.commands.steps.run import RunStep
 from nemotron.cli.options import read_invocation
 from nemotron.cli.pipe_recipe import PipeCommand
 from nemotron.cli.recipe import ARGS, RecipeCommand
-from nemotron.cli.root import make_root
 
 RECIPES = find_recipes([builtin_root()])
 READMES = sorted(builtin_root().rglob("README.md"))
-
-
-def parsed(line: str) -> Context:
-    """The command that a line names, with its values; nothing is run. Raises what a wrong line raises."""
-    program, *words = shlex.split(line)
-    assert program == "nemotron", line
-    ctx = make_root().make_context("nemotron", words)
-    while isinstance(ctx.command, TyperGroup):
-        name, command, words = ctx.command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
-        assert command is not None, line
-        ctx = command.make_context(name, words, parent=ctx)
-    return ctx
 
 
 def meant(line: str) -> Recipe:

@@ -218,7 +218,7 @@ def test_code_that_fits_no_way_names_all_of_them_and_what_each_needs(tmp_path):
     said = str(caught.value)
     for part in (
         "the code package (50.0 MB)",
-        "inline: needs at most 362 kB",
+        "inline: needs at most 362.0 kB",
         "nowhere' is no directory of this machine",
         "ACCESS_KEY and SECRET_KEY are not set",
         "git: https://example.com/x.git does not have commit 1234",
@@ -258,7 +258,7 @@ def test_each_cloud_has_its_own_limit(tmp_path):
     plan = replace(cloud_plan(tmp_path), package=Package(kind="pattern", bytes=300 * MB))
     assert problem_at_plan_time(plan) is None
     said = problem_at_plan_time(replace(plan, executor="dgxcloud"))
-    assert said is not None and "inline: at most 222 kB, packed" in said
+    assert said is not None and "inline: at most 222.0 kB, packed" in said
 
 
 @pytest.mark.parametrize(("size", "refused"), [(250_000, False), (400_000, True)])
@@ -271,7 +271,7 @@ def test_package_that_fits_no_way_is_refused_before_anything_is_written_down(tmp
     if not refused:
         assert RemoteJob(submission, lambda line: None).parts.archive == archive
         return
-    with pytest.raises(UserError, match=r"the code package \(400 kB\) does not reach the job's pods"):
+    with pytest.raises(UserError, match=r"the code package \(40\d\.\d kB\) does not reach the job's pods"):
         RemoteJob(submission, lambda line: None)
     assert not list((tmp_path / "home").rglob("*.json"))
 

@@ -9,11 +9,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import support
 import warm
+from command_lines import lines_of, parsed, words_of
+
+from nemo_runspec.errors import UserError
+from nemotron.cli.click import Exit
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = [
@@ -26,6 +31,8 @@ OTHERS = {"pytest": "is this very run"}
 """Commands that are not run here, and why."""
 APART = {"adding-a-backend.md": "builds a package of its own: tests/plugin/test_page.py does what it says"}
 """Pages whose commands are not run here, and why."""
+MADE_THERE = {"nemotron demo train -c tiny --run here": "its recipe is made by the line before"}
+"""Commands that cannot be parsed before others have been run, and why."""
 
 SESSION = "python.md"
 """The page whose Python blocks are one session."""
@@ -78,6 +85,38 @@ WITH_COMMANDS = [page for page in PAGES if page.is_file() and page.name not in A
 def test_the_pages_have_commands():
     assert len(WITH_COMMANDS) >= 6
     assert sum(len(commands_of(page)) for page in WITH_COMMANDS) > 15
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_line_for_a_shell_can_be_typed(page):
+    """Those of `sh` fences and indented blocks too, which are not run: they name clusters, and jobs of one's own."""
+    for line in lines_of(page.read_text(encoding="utf-8")):
+        if line.startswith("nemotron ") and page.name not in APART and line not in MADE_THERE:
+            with suppress(Exit):  # of --help
+                parsed(line)
+        elif line.startswith("python ") and (script := words_of(line)[1]) not in ("-c", "-m"):
+            assert (ROOT / script).is_file(), line
+
+
+def test_lines_are_found_and_wrong_ones_are_seen():
+    page = """Text.
+
+    uv run nemotron list  # all
+
+```sh
+X=1 nemotron jobs list \\
+  --tag 'a b' && echo
+```
+- a point
+
+    nemotron jobs lisst
+"""
+    lines = ["nemotron jobs list    --tag 'a b' && echo", "nemotron list  # all", "nemotron jobs lisst"]
+    assert lines_of(page) == lines
+    assert words_of(lines[0]) == ["nemotron", "jobs", "list", "--tag", "a b"]
+    with pytest.raises(UserError):
+        parsed(lines[2])
+    assert sum(line.startswith("nemotron ") for each in PAGES for line in lines_of(each.read_text("utf-8"))) > 80
 
 
 @pytest.fixture(scope="module")

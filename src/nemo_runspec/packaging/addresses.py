@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from nemo_runspec.digests import digest_of_text
+from nemo_runspec.digests import short_digest
 from nemo_runspec.errors import UserError
 from nemo_runspec.packaging.git import without_credentials
 from nemo_runspec.plans.model import AutoMount
@@ -74,8 +74,8 @@ def read_auto_mount(text: str, job: str, git_dir: Callable[[], Path]) -> tuple[A
     if not comma or not address.startswith("git+") or not written.startswith("/"):
         raise UserError(f"auto_mount: not git+URL@ref,/target: {_shown(text)}", remedy=f"write {_FORM}")
     url, ref = _split(address.strip().removeprefix("git+"))
-    folder = git_dir() / f"{_slug(url.rstrip('/').removesuffix('.git').rpartition('/')[2])}-{_short(url)}"
-    name = ref if _slug(ref) == ref else f"{_slug(ref)}-{_short(ref)}"
+    folder = git_dir() / f"{_slug(url.rstrip('/').removesuffix('.git').rpartition('/')[2])}-{short_digest(url)}"
+    name = ref if _slug(ref) == ref else f"{_slug(ref)}-{short_digest(ref)}"
     path = folder / "jobs" / job / name
     return AutoMount(url, ref, str(path), written.partition(":")[0]), written
 
@@ -109,7 +109,3 @@ def _shown(text: str) -> str:
 
 def _slug(text: str) -> str:
     return _PLAIN.sub("-", text).strip("-.") or "repository"
-
-
-def _short(text: str) -> str:
-    return digest_of_text(text)[:8]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nemo_runspec.records import JobRecord
 from nemo_runspec.records.lifecycle import Absence
+from nemo_runspec.records.record import JobRecord
 from nemo_runspec.records.status import JobStatus
 
 LOOKS = 3

@@ -10,7 +10,7 @@ from nemo_runspec.backends import get_backend
 from nemo_runspec.backends.capabilities import KeepsJobs
 from nemo_runspec.backends.provider import handle_id
 from nemo_runspec.errors import UserError
-from nemo_runspec.polling import Backoff
+from nemo_runspec.polling import Backoff, tried
 from nemo_runspec.records import JobRecord, JobStore
 from nemo_runspec.records.drawn import StateFile
 from nemo_runspec.records.follow import follow_to
@@ -188,20 +188,14 @@ class Follower:
 
     def _fetch_rest(self) -> None:
         """The rest of the log of a job that is over. Where a cloud does not give it, that is said, and the end too."""
-        for pause in (*_REST, None):
-            try:
-                self._fetch_last()
-                return
-            except UserError as error:
-                if not isinstance(self.mirror.provider, KeepsJobs):  # files of a machine, which will answer again
-                    raise
-                if pause is None:
-                    name = self.record.name
-                    self._aside().trouble(
-                        f"the rest of its log cannot be read ({error.what}): nemotron jobs logs {name}"
-                    )
-                    return
-                self._sleep(pause)
+        may_pass = isinstance(self.mirror.provider, KeepsJobs)  # else files of a machine, which will answer again
+        try:
+            tried(self._fetch_last, _REST, lambda error: may_pass and isinstance(error, UserError), self._sleep)
+        except UserError as error:
+            if not may_pass:
+                raise
+            why = f"the rest of its log cannot be read ({error.what})"
+            self._aside().trouble(f"{why}: nemotron jobs logs {self.record.name}")
 
     def _fetch_last(self) -> None:
         more = True

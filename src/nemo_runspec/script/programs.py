@@ -11,9 +11,9 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-import nemo_runspec
 from nemo_runspec.backends.base import Program
 from nemo_runspec.plans.model import Plan
+from nemo_runspec.version import FOLDER, __version__
 
 SUPERVISOR = "supervisor.py"
 POD_FALLBACK = "fallback-pod.sh"
@@ -31,7 +31,6 @@ STORE_PROGRAM = "store.py"
 CHANGES_PROGRAM = "changes.py"
 """By itself the program by which a store of artifacts is changed where it is: `python3 -c PROGRAM`, told by JSON."""
 
-_TOP = Path(nemo_runspec.__file__).parent
 _JOBSIDE = "jobside"
 _POD = "jobside/pod"
 _CHECKS = "artifacts/checks"
@@ -155,13 +154,13 @@ def pod_programs(platform: str, *further: str) -> tuple[Program, ...]:
 def program(name: str, text: str) -> Program:
     """A program by its name in a job's directory and its text."""
     content = text.encode()
-    return Program(name, nemo_runspec.__version__, sha256(content).hexdigest(), len(content), text)
+    return Program(name, __version__, sha256(content).hexdigest(), len(content), text)
 
 
 @lru_cache
 def program_text(name: str) -> str:
     """The text of one of the programs above, by its name in a job's directory."""
-    return _MADE[name].text() if name in _MADE else (_TOP / _JOBSIDE / name).read_text(encoding="utf-8")
+    return _MADE[name].text() if name in _MADE else (FOLDER / _JOBSIDE / name).read_text(encoding="utf-8")
 
 
 @lru_cache
@@ -172,8 +171,8 @@ def _pod_supervisor(platform: str) -> str:
 
 def _modules_at(place: str) -> list[str]:
     """Names of the modules of a room of this package, or of one module."""
-    files = [_TOP / place] if place.endswith(".py") else sorted((_TOP / place).glob("*.py"))
-    found = [file.relative_to(_TOP.parent).with_suffix("") for file in files if file.stem != "__init__"]
+    files = [FOLDER / place] if place.endswith(".py") else sorted((FOLDER / place).glob("*.py"))
+    found = [file.relative_to(FOLDER.parent).with_suffix("") for file in files if file.stem != "__init__"]
     return [".".join(path.parts) for path in found]
 
 
@@ -184,7 +183,7 @@ def _packages_of(module: str) -> list[str]:
 
 def _source(module: str) -> str:
     """The text of a module: of ours without importing what stands above it, which a platform's own is asked for."""
-    ours = _TOP.parent.joinpath(*module.split(".")).with_suffix(".py")
+    ours = FOLDER.parent.joinpath(*module.split(".")).with_suffix(".py")
     if ours.is_file():
         return ours.read_text(encoding="utf-8")
     spec = find_spec(module)

@@ -7,9 +7,12 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from nemotron.cli.tables import Cell, Styled, laid_out
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _CODES = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "bold": "1", "dim": "2"}
 
@@ -47,3 +50,11 @@ def table(rows: Iterable[Sequence[Cell]], *, indent: str = "  ") -> list[str]:
 
 def _painted(line: Sequence[Cell]) -> str:
     return "".join(paint(cell.text, cell.style) if isinstance(cell, Styled) else cell for cell in line).rstrip()
+
+
+def short_moment(moment: datetime) -> str:
+    """A time in the terminal's own zone: today the minute, else the day, of another year the month."""
+    local, today = moment.astimezone(), moment.now().astimezone()
+    if local.date() == today.date():
+        return local.strftime("%H:%M")
+    return local.strftime("%b %d" if local.year == today.year else "%b %Y")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from nemo_runspec.errors import UserError
+from nemo_runspec.polling import tried
 from nemo_runspec.transport.web import Malformed, NotKnown, Refused
 
 T = TypeVar("T")
@@ -28,15 +29,12 @@ def with_fresh_credentials(ask: Callable[[], T], renew: Callable[[], object]) ->
     Raises:
         Refused: they are still refused, or it is something else.
     """
-    for pause in PAUSES:
-        try:
-            return ask()
-        except Refused as error:
-            if error.status not in (401, 403):
-                raise
+
+    def wait(pause: float) -> None:
         time.sleep(pause)
         renew()
-    return ask()
+
+    return tried(ask, PAUSES, lambda error: isinstance(error, Refused) and error.status in (401, 403), wait)
 
 
 def unless_missing(ask: Callable[..., T], *args: Any) -> T | None:

@@ -7,7 +7,6 @@ name, and by the label that says which of our attempts it is, before it is made 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from nemo_runspec.backends.lepton.payload import ATTEMPT_LABEL, JOB_LABEL
 from nemo_runspec.backends.lepton.states import seconds_of
 from nemo_runspec.backends.provider import Handle
 from nemo_runspec.console import Say
+from nemo_runspec.polling import tried
 from nemo_runspec.transport.web import Malformed
 
 _DOUBTS = (0.5, 1.5, 3.0)
@@ -69,12 +69,7 @@ def find(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
 
 def _surely(api: LeptonApi, handle: Handle) -> dict[str, Any] | None:
     """As `find`; a list that is none is asked for again: nothing is made while it is not known what there is."""
-    for pause in _DOUBTS:
-        try:
-            return find(api, handle)
-        except Malformed:
-            time.sleep(pause)
-    return find(api, handle)
+    return tried(lambda: find(api, handle), _DOUBTS, lambda error: isinstance(error, Malformed))
 
 
 def _is(job: Mapping[str, Any], handle: Handle) -> bool:

@@ -133,7 +133,7 @@ def _show(profile: str, as_json: bool) -> int:
         return 0
     parents = f", extends {' -> '.join(found.chain[1:])}" if found.chain[1:] else ""
     print(paint(f"{profile}  ({found.executor}{parents})", "bold"))
-    print("\n".join(table([(k, f"= {_plain(v)}", Styled(s, "dim")) for k, v, s in rows])))
+    print("\n".join(table([(k, f"= {env_fields.value_text(v)}", Styled(s, "dim")) for k, v, s in rows])))
     for line in (*found.warnings, *(f"before submission: {line}" for line in found.unfilled())):
         print(paint(f"  {line}", "yellow"))
     return 0
@@ -192,7 +192,3 @@ def _example() -> int:
 
     print((builtin_templates() / "env.toml.example").read_text(encoding="utf-8"), end="")
     return 0
-
-
-def _plain(value: Any) -> str:
-    return clean(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -105,7 +105,7 @@ def _facts(key: _Key, executor: str | None) -> str:
     if field.required:
         facts.append("required")
     elif field.default not in (None, "", [], {}):
-        facts.append(f"default {_plain(field.default)}")
+        facts.append(f"default {value_text(field.default)}")
     if field.aliases:
         facts.append(f"also {', '.join(field.aliases)}")
     if executor is None and len(key.executors) < _all_executors():
@@ -119,7 +119,8 @@ def _all_executors() -> int:
     return len([name for name in known_executors() if find_backend(name)])
 
 
-def _plain(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A key's value as a list of keys shows it: text as it is, anything else as JSON."""
     return clean(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

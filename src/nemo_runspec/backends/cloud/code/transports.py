@@ -23,6 +23,7 @@ from nemo_runspec.errors import Problems, UserError
 from nemo_runspec.plans.model import Package, Plan
 from nemo_runspec.plans.target import target_of
 from nemo_runspec.spinner import UploadProgress, uploading
+from nemo_runspec.text import size as size_words
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.cloud.storage.bucket import Bucket
@@ -126,7 +127,7 @@ def _transport(kind: str, size: int, left: int, wanted: str, offered: Transports
         if problem is None:
             return transport
         problems.append(problem)
-    what = f"the {kind} package ({_mb(size)}) does not reach the job's pods; what code_transport would need:"
+    what = f"the {kind} package ({size_words(size)}) does not reach the job's pods; what code_transport would need:"
     raise Problems(what, problems)
 
 
@@ -150,7 +151,7 @@ def problem_at_plan_time(plan: Plan) -> str | None:
     if any(have[transport] for transport in order):
         return None
     needs = "; ".join(f"{transport}: {_needs(transport, room)}" for transport in order)
-    return f"the code ({_mb(plan.package.bytes)}) does not reach the pods (code_transport: {needs})"
+    return f"the code ({size_words(plan.package.bytes)}) does not reach the pods (code_transport: {needs})"
 
 
 def lacking(plan: Plan) -> tuple[str, ...]:
@@ -214,16 +215,12 @@ def _problem(transport: Transport, size: int, left: int, offered: Transports) ->
 
 
 def _needs(transport: Transport, left: int) -> str:
-    return f"at most {_mb(left)}, packed" if transport == "inline" else _NEEDS[transport]
+    return f"at most {size_words(left)}, packed" if transport == "inline" else _NEEDS[transport]
 
 
 def _bytes_of(characters: int) -> int:
     """Base64 makes 4 characters of 3 bytes."""
     return characters * 3 // 4
-
-
-def _mb(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
 def _exactly_a_tree(package: Package) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import nemo_runspec
 from nemo_runspec.backends.cloud.code.transports import (
     Transport,
     Transports,
@@ -30,7 +29,9 @@ from nemo_runspec.jobside.barriers import PATIENCE, USUAL_PATIENCE
 from nemo_runspec.plans.model import BundleFile, Plan
 from nemo_runspec.script.programs import CHECKS_PROGRAM, POD_PROGRAMS
 from nemo_runspec.submission.request import Submission
+from nemo_runspec.text import size as size_words
 from nemo_runspec.transport.files import add_member
+from nemo_runspec.version import FOLDER
 
 PAYLOAD = "job.json"
 """The text that does not travel: it describes the upload."""
@@ -176,7 +177,7 @@ def _sizes(contents: Mapping[str, bytes | Path | None]) -> dict[str, int]:
 
 def _send(kind: str, content: bytes | Path, transport: Transport, offered: Transports, say: Say) -> Part:
     digest, size = digest_of(content), size_of_content(content)
-    sending = f"sending the {kind} package ({size / 1e6:,.1f} MB) to"
+    sending = f"sending the {kind} package ({size_words(size)}) to"
     tree, words = store_archive(transport, kind, content, digest, offered, lambda where: say(f"{sending} {where}"))
     return Part(kind, tree or digest, size, transport, words)
 
@@ -194,7 +195,7 @@ def data_program() -> bytes:
     storage = PurePosixPath("nemo_runspec/backends/cloud/storage")
     modules = ["nemo_runspec/s3_names.py", *(str(storage / f"{name}.py") for name in _MODULES)]
     files = {f"{package}/__init__.py": b"" for package in (storage, *storage.parents[:-1])}
-    files |= {module: (Path(nemo_runspec.__file__).parents[1] / module).read_bytes() for module in modules}
+    files |= {module: (FOLDER.parent / module).read_bytes() for module in modules}
     files["__main__.py"] = (
         b"import sys\n\nfrom nemo_runspec.backends.cloud.storage.data import main\n\nsys.exit(main())\n"
     )

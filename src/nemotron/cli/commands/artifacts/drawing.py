@@ -5,12 +5,15 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from nemo_runspec.text import keep_end
 from nemotron.cli.commands.artifacts.listing import made_by
 
 if TYPE_CHECKING:
     from nemo_runspec.artifacts.lineage import Lineage, LineageNode
 
 _WIDE, _HIGH, _GAP_X, _GAP_Y, _EDGE = 240, 54, 60, 22, 20
+_LONGEST = 30
+"""Characters of a line in a box."""
 _STYLE = (
     "text{font-family:ui-monospace,monospace;font-size:12px;fill:#1f2328}.by{fill:#59636e}"
     "rect{fill:#f6f8fa;stroke:#8c959f;rx:6}.it rect{fill:#ddf4ff;stroke:#0969da}.raw rect{stroke-dasharray:4 3}"
@@ -60,10 +63,6 @@ def _box(found: Lineage, node: LineageNode, x: int, y: int) -> str:
     by = f" · {made_by(node.version)}" if node.version and made_by(node.version) else ""
     return (
         f'<g class="{kind}"><title>{escape(node.label)}</title><rect x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}"/>'
-        f'<text x="{x + 10}" y="{y + 22}">{escape(_short(node.label))}</text>'
-        f'<text class="by" x="{x + 10}" y="{y + 41}">{escape(_short(node.type + by))}</text></g>'
+        f'<text x="{x + 10}" y="{y + 22}">{escape(keep_end(node.label, _LONGEST))}</text>'
+        f'<text class="by" x="{x + 10}" y="{y + 41}">{escape(keep_end(node.type + by, _LONGEST))}</text></g>'
     )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 30 else f"…{text[-29:]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from nemo_runspec.text import clean
+from nemo_runspec.text import clean, keep_end
 from nemotron.cli.commands.artifacts.listing import as_data, made_by
 from nemotron.cli.commands.artifacts.opening import opened, tell_problems
 from nemotron.cli.forms import print_json
@@ -13,6 +13,9 @@ from nemotron.cli.text import paint, terminal_width
 
 if TYPE_CHECKING:
     from nemo_runspec.artifacts.lineage import Lineage
+
+_LEAST = 12
+"""Columns in which a name is cut; with less it stands as it is."""
 
 
 def call(reference: str, svg: str | None, profile: str | None, root: str | None, as_json: bool) -> int:
@@ -79,10 +82,5 @@ def _line(found: Lineage, label: str, indent: str) -> str:
     rest = ", ".join(filter(None, words))
     width = terminal_width()
     room = None if width is None else width - len(indent) - len(rest) - 2
-    name = _shortened(clean(label), room)
+    name = clean(label) if room is None or room < _LEAST else keep_end(clean(label), room)
     return f"{indent}{paint(name, 'bold')}{f'  {rest}' if rest else ''}"
-
-
-def _shortened(text: str, room: int | None) -> str:
-    """A long path keeps its end, which tells more."""
-    return text if room is None or len(text) <= room or room < 12 else f"…{text[-(room - 1) :]}"

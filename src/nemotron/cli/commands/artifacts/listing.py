@@ -11,7 +11,7 @@ from nemo_runspec.text import clean, size
 from nemotron.cli.commands.artifacts.opening import opened, tell_problems, tell_unregistered
 from nemotron.cli.forms import CSV, TABLE, WIDE, as_csv, print_data
 from nemotron.cli.tables import Cell, Styled
-from nemotron.cli.text import table
+from nemotron.cli.text import short_moment, table
 
 if TYPE_CHECKING:
     from nemo_runspec.artifacts.registry import Registry, Version
@@ -114,7 +114,8 @@ def _none(registry: Registry) -> str:
 
 def _row(version: Version) -> list[str]:
     amount = "" if version.size is None else size(version.size)
-    return [version.reference, version.type, amount, short_time(version.created), _tags(version), made_by(version)]
+    made = "" if version.created is None else short_moment(datetime.fromtimestamp(version.created))
+    return [version.reference, version.type, amount, made, _tags(version), made_by(version)]
 
 
 def _wide(version: Version) -> list[str]:
@@ -126,16 +127,6 @@ def _wide(version: Version) -> list[str]:
 
 def _tags(version: Version) -> str:
     return " ".join((*(["latest"] if version.latest else []), *version.tags))
-
-
-def short_time(created: float | None) -> str:
-    """When it was made, in the terminal's own zone: today the minute, else the day, of another year the month."""
-    if created is None:
-        return ""
-    local, today = datetime.fromtimestamp(created).astimezone(), datetime.now().astimezone()
-    if local.date() == today.date():
-        return local.strftime("%H:%M")
-    return local.strftime("%b %d" if local.year == today.year else "%b %Y")
 
 
 def _iso(created: float | None) -> str | None:

@@ -11,10 +11,10 @@ from nemo_runspec.diagnosis.display import platform_of, rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.record import code_and_why
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.formatting import coloured, print_table, short_time
+from nemotron.cli.commands.jobs.formatting import coloured, print_table
 from nemotron.cli.commands.jobs.messages import said_when_slow
 from nemotron.cli.forms import print_json
-from nemotron.cli.text import table
+from nemotron.cli.text import short_moment, table
 
 if TYPE_CHECKING:
     from nemo_runspec.backends.provider import Event, Provider, Replica
@@ -151,7 +151,7 @@ def _nothing(record: JobRecord, seen: JobStatus | None) -> str:
 
 
 def _event_row(event: Event) -> tuple[str, ...]:
-    when = "" if event.time is None else short_time(datetime.fromtimestamp(event.time).astimezone().isoformat())
+    when = "" if event.time is None else short_moment(datetime.fromtimestamp(event.time))
     return (
         when,
         event.kind,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from nemo_runspec.errors import UserError
 from nemotron.cli.commands.jobs.messages import said_when_slow, say
-from nemotron.cli.commands.jobs.ray import not_running
 from nemotron.cli.forms import print_json
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def lead(store: JobStore, record: JobRecord, cluster: RayStatus | None, *, as_js
     from nemo_runspec.remote.relay import Relay, listening
 
     if record.state != "running":
-        raise not_running(record)
+        raise _not_running(record)
     if cluster is None or cluster.dashboard is None or cluster.phase != "running":
         raise _without(record, cluster)
     there = cluster.dashboard.port
@@ -60,6 +59,14 @@ def _tell(record: JobRecord, url: str, token: str, *, as_json: bool) -> None:
         print(url, flush=True)
     if token:
         say(f"where it asks for the cluster's token, that lies in {token}")
+
+
+def _not_running(record: JobRecord) -> UserError:
+    """The error of a dashboard that is gone, or not there yet."""
+    return UserError(
+        f"job '{record.name}' is {record.state}, and a dashboard needs a running job",
+        remedy=f"nemotron jobs ray {record.name}" if record.over else f"nemotron jobs status {record.name}",
+    )
 
 
 def _without(record: JobRecord, cluster: RayStatus | None) -> UserError:

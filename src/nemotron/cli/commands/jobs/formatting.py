@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.duration import span
 from nemo_runspec.text import first_words, one_line
 from nemotron.cli.tables import Cell, Styled, table_width
-from nemotron.cli.text import paint, table, terminal_width
+from nemotron.cli.text import paint, short_moment, table, terminal_width
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,13 +114,8 @@ def local_time(time: str) -> str:
 
 
 def short_time(time: str) -> str:
-    """A stored time in the terminal's own zone: today the minute, else the day, of another year the month."""
-    if not time:
-        return ""
-    local, today = datetime.fromisoformat(time).astimezone(), datetime.now().astimezone()
-    if local.date() == today.date():
-        return local.strftime("%H:%M")
-    return local.strftime("%b %d" if local.year == today.year else "%b %Y")
+    """A stored time, as short as `short_moment` has it; '' for none."""
+    return short_moment(datetime.fromisoformat(time)) if time else ""
 
 
 def ago(time: str) -> str:

@@ -8,7 +8,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.duration import span
-from nemo_runspec.errors import UserError
 from nemo_runspec.text import clean, count, one_line
 from nemotron.cli.commands.jobs.formatting import coloured, print_table
 from nemotron.cli.commands.jobs.messages import said_when_slow
@@ -227,11 +226,3 @@ def _as_json(record: JobRecord, seen: SeenCluster, nodes: int) -> Mapping[str, A
 
 def _moment(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
-
-
-def not_running(record: JobRecord) -> UserError:
-    """The error of a dashboard that is gone, or not there yet."""
-    return UserError(
-        f"job '{record.name}' is {record.state}, and a dashboard needs a running job",
-        remedy=f"nemotron jobs ray {record.name}" if record.over else f"nemotron jobs status {record.name}",
-    )

@@ -26,10 +26,8 @@ ANSWERS = {
 }
 FUNCTIONS = {"match", "search", "fullmatch", "findall", "finditer", "split", "sub"}
 ALLOWED = {
-    "backends/cloud/preflight/storage.py": "leaves out what a line begins with already: nothing is decided by it",
     "backends/cloud/storage/s3_wire.py": "OpenSSL's own words, where the error has lost its type on the way",
     "backends/docker/container.py": "the engine's own words, where it has no code for them",
-    "nemotron/cli/commands/env.py": "is printed, with a line of the file put below its place",
 }
 """Where the words of an error are looked at, and why."""
 

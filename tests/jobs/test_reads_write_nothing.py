@@ -44,7 +44,9 @@ def alone(project, store: JobStore) -> SweepStore:
     members = (Member(0, "over", str(store.folder("over")), {"lr": "1"}),)
     sweeps = SweepStore(project.state / "sweeps")
     sweeps.write(
-        Sweep("sweep-y", "toy/train", "2026-11-21T08:00:00.000+00:00", members=members, executor="slurm", alone=True)
+        Sweep(
+            "sweep-y", "toy/train", "2026-11-21T08:00:00.000+00:00", members=members, executor="slurm", unattended=True
+        )
     )
     return sweeps
 

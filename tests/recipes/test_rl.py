@@ -77,6 +77,8 @@ def test_every_question_comes_once_before_any_comes_again():
     ("rows", "said"), [(None, "No such file"), ("", "is empty"), ('{"prompt": "a"}', "input"), ("[", "")]
 )
 def test_rows_that_are_none_are_named(tmp_path, rows, said):
+    files = {} if rows is None else {"train.jsonl": {"bytes": len(rows)}}
+    (tmp_path / "manifest.json").write_text(json.dumps({"files": files}))
     if rows is not None:
         (tmp_path / "train.jsonl").write_text(rows)
     with pytest.raises(SettingsError, match=f"data_dir {tmp_path}.*{said}"):

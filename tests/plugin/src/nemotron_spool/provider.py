@@ -11,8 +11,7 @@ from pathlib import Path
 
 from nemo_runspec.backends import shared_directory
 from nemo_runspec.backends.local.processes import kill_all
-from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Provider, Results
-from nemo_runspec.console import Say
+from nemo_runspec.backends.provider import Cursors, Handle, LogChunk, Parts, Prepared, Provider, Results, Say
 from nemo_runspec.plans.model import Plan
 from nemo_runspec.processes import started
 from nemo_runspec.records.status import JobFacts, JobStatus

@@ -54,7 +54,7 @@ def unpinned(plan: Plan) -> list[Artifact]:
     """
     if not is_asked_by(plan):
         return []
-    waits = bool(plan.run["env"].get(plan.target.dependencies_key))
+    waits = plan.waits_for_jobs
     return [a for a in followed_inputs(plan) if not (waits and a.version is None) and not _is_of_bucket(plan, a)]
 
 

@@ -330,6 +330,11 @@ class Plan:
     ray: RayCluster | None = None
     schema: int = PLAN_SCHEMA
 
+    @property
+    def waits_for_jobs(self) -> bool:
+        """True if its profile names jobs that end before it begins, and may make what it reads."""
+        return bool(self.run["env"].get(self.target.dependencies_key))
+
     def save(self, path: str | Path) -> Path:
         """Writes the plan as JSON, without the values of secrets; where it lies.
 

@@ -85,9 +85,7 @@ def with_inputs_checked(plan: Plan) -> Plan:
     if not paths or backend.inputs is None:
         return plan
     found = backend.present(plan, paths)
-    settled = (
-        known_inputs(plan) if plan.run["env"].get(plan.target.dependencies_key) else {a.name for a in plan.consumes}
-    )
+    settled = known_inputs(plan) if plan.waits_for_jobs else {a.name for a in plan.consumes}
     consumes = tuple(
         replace(a, ready=found[a.path] or (found[a.path] if a.name in settled else None))
         if a.path and a in asked

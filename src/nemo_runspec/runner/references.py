@@ -25,7 +25,7 @@ def with_versions_checked(plan: Plan) -> Plan:
     """
     in_bucket = str(plan.run["artifacts"]["root"]).startswith(BUCKETS)
     followed = newest_inputs(plan)
-    waits = bool(plan.run["env"].get("dependencies"))
+    waits = plan.waits_for_jobs
     settled = [a for a in plan.consumes if a.artifact and a.name in followed and (a.version or in_bucket)]
     newest = [a for a in plan.consumes if a.artifact and a.name in followed and a not in settled and not waits]
     named = [*settled, *newest]

@@ -44,7 +44,7 @@ sys.path.insert(0, str(RECIPES / "_shared"))
 VOCABULARY = 32_000
 BATCH, MAPPED = 100, 1000
 """Documents at a time: the best that was found for the loop, and the default of `map`."""
-RAY = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
+RAY = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
 """Below `uv run` Ray would make the environment of each worker anew, from the project that this file lies in."""
 AIMS = {"bare": 0.8, "datasets": 1.3, "two": 1.7}
 
@@ -162,7 +162,7 @@ def largest(folder: Path) -> dict[str, float]:
         while not over.wait(0.1):
             for process in psutil.process_iter(["cmdline"]):
                 words = " ".join(process.info["cmdline"] or ())
-                kind = "driver" if str(SCRIPT) in words else "task" if words.startswith("ray::Map") else ""
+                kind = "driver" if str(SCRIPT) in words else "task" if words.startswith("ray::shard") else ""
                 try:
                     own = process.memory_full_info().uss / 1e6 if kind else 0.0
                 except psutil.Error:

@@ -49,7 +49,7 @@ def ray_workers() -> list[int]:
     """The processes that run tasks of this test process's cluster, or wait for one."""
     pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
     mine = [pid for pid in pids if environment_of(pid).get(RAY_MARK) == str(os.getpid())]
-    return [pid for pid in mine if " ".join(words_of(pid)).startswith(("ray::Map", "ray::IDLE"))]
+    return [pid for pid in mine if " ".join(words_of(pid)).startswith(("ray::shard", "ray::IDLE"))]
 
 
 def is_killed(pid: int) -> bool:

@@ -75,5 +75,10 @@ def test_weights_and_data_that_are_not_there_are_told_before_anything_is_importe
         with pytest.raises(SettingsError, match=r"there is no /gone/train\.parquet"):
             bridge.finetune(config)
         (tmp_path / begun).rmdir()
+    (tmp_path / "base").mkdir()
+    (tmp_path / "train.parquet").write_bytes(b"half of them")
+    (tmp_path / "manifest.json").write_text('{"files": {"train.parquet": {"bytes": 24}}}')
+    with pytest.raises(SettingsError, match=r"train\.parquet is not what manifest\.json tells of"):
+        bridge.finetune({**config, "data_dir": str(tmp_path)})
     assert not (tmp_path / "dataset").exists()
     assert bridge_packed.SPLITS == {"train": "training", "valid": "validation"}

@@ -156,6 +156,10 @@ def test_what_is_not_there_is_named_before_anything_runs(tmp_path):
         done, ran = started(tmp_path, {**full_size(tmp_path), **change})
         assert (done.returncode, ran) == (2, []), done.stderr
         assert said in done.stderr and "Traceback" not in done.stderr
+    (tmp_path / "manifest.json").write_text('{"files": {"train.jsonl": {"bytes": 9}}}')
+    done, ran = started(tmp_path, full_size(tmp_path))
+    assert (done.returncode, ran) == (2, []), done.stderr
+    assert f"nemo_rl.data.train.data_path {tmp_path} holds no whole dataset: train.jsonl" in done.stderr
 
 
 def started(tmp_path: Path, config: dict[str, Any]) -> tuple[subprocess.CompletedProcess[str], list[list[str]]]:

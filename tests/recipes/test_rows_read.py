@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from nano3 import inputs, metrics, repeats
 from nano3.cleaning import EMPTY, NOT_TEXT, NOT_UNICODE, text_of
 from nano3.corpus import objects_of, pieces_of, texts_of
-from nano3.dataset_folder import check_files, fresh, is_whole, publish, tell_rows
+from nano3.dataset_folder import check_files, check_prepared, fresh, is_whole, partial_folder, publish, tell_rows
 from nano3.prepare_rl import once
 from nano3.prepare_rl_shard import choose
 from nano3.settings import SettingsError
@@ -180,6 +180,10 @@ def test_files_of_the_dataset_before_are_removed_and_readers_hold_the_others_to_
     (output / "manifest.json").unlink()
     with pytest.raises(SettingsError, match=r"it has no manifest\.json"):
         check_files(output, "train.jsonl")
+    check_prepared(output, "train.jsonl")  # of somebody else, as far as anybody can tell
+    partial_folder(output, "data-1")
+    with pytest.raises(SettingsError, match=r"^here .*: it has no manifest\.json"):
+        check_prepared(output, "train.jsonl", key="here")
 
 
 @pytest.mark.parametrize(("tokens", "unit", "rate"), [(500, "tokens", "5,000"), (0, "rows", "200")])

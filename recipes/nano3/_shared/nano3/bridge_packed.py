@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nano3.dataset_folder import check_prepared
 from nano3.packed import COLUMNS, packed_length
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ def use_packed(container: ConfigContainer, folder: Path, output: Path) -> None:
         output: a folder that every process sees; the NumPy files are written below it, by the first process.
 
     Raises:
-        SettingsError: there are no packed rows.
+        SettingsError: there are no packed rows, or data preparation has not made all of them.
     """
+    check_prepared(folder, *(f"{split}.parquet" for split in SPLITS))
     from megatron.bridge.data.datasets.packed_sequence import PackedSequenceSpecs
     from megatron.bridge.training.config import FinetuningDatasetConfig
 

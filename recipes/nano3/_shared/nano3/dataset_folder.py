@@ -28,27 +28,35 @@ def is_whole(output: Path, fingerprint: str) -> bool:
         return False
 
 
-def check_files(folder: Path, *names: str) -> None:
+def check_files(folder: Path, *names: str, key: str = "data_dir") -> None:
     """Raise where a folder is no prepared dataset, or one of these files is there and is not what its manifest names.
 
     A file is held to its size alone: each process of a training looks at it, and may be one of many.
 
+    Args:
+        folder: of the dataset. `names`: the files in it. `key`: what the settings call it.
+
     Raises:
         SettingsError: it is so.
     """
-    files = _files_of(folder)
+    files, wrong = _files_of(folder), f"{key} {folder} holds no whole dataset:"
     if files is None:
-        raise SettingsError(f"data_dir {folder} holds no whole dataset: it has no {MANIFEST}, which is written last")
+        raise SettingsError(f"{wrong} it has no {MANIFEST}, which is written last")
     for name in names:
         entry, size = files.get(name), (folder / name).stat().st_size if (folder / name).exists() else None
         if entry is None and size is not None:
-            raise SettingsError(
-                f"data_dir {folder} holds no whole dataset: {name} is not named in {MANIFEST}; remove it"
-            )
+            raise SettingsError(f"{wrong} {name} is not named in {MANIFEST}; remove it")
         if entry is not None and size != entry["bytes"]:
-            raise SettingsError(
-                f"data_dir {folder} holds no whole dataset: {name} is not what {MANIFEST} tells of; prepare it anew"
-            )
+            raise SettingsError(f"{wrong} {name} is not what {MANIFEST} tells of; prepare it anew")
+
+
+def check_prepared(folder: Path, *names: str, key: str = "data_dir") -> None:
+    """Raise as `check_files` does, where data preparation has made the folder, or had begun to.
+
+    Files that somebody else has made have neither a manifest nor unfinished shards beside them, and are taken.
+    """
+    if (folder / MANIFEST).exists() or any(folder.glob(f"{PARTIAL}data-*")):
+        check_files(folder, *names, key=key)
 
 
 def partial_folder(output: Path, name: str) -> Path:

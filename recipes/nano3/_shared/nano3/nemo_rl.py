@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from nano3.dataset_folder import check_prepared
 from nano3.settings import SettingsError
 
 PROGRAM = "examples/run_grpo.py"
@@ -50,9 +51,11 @@ def train(settings: NemoRlSettings) -> int:
         if not (source / file).is_file():
             raise SettingsError(f"source {source} has no {file}: the job is to run in NeMo-RL's container")
     for split in ("train", "validation"):
-        rows = Path(str(_at(sections, f"data.{split}.data_path")))
+        key = f"nemo_rl.data.{split}.data_path"
+        rows = Path(str(_at(settings.nemo_rl, key.removeprefix("nemo_rl."))))
         if not rows.is_file():
-            raise SettingsError(f"nemo_rl.data.{split}.data_path: {rows} is not there")
+            raise SettingsError(f"{key}: {rows} is not there")
+        check_prepared(rows.parent, rows.name, key=key)
     output.mkdir(parents=True, exist_ok=True)
     whole = {"defaults": str(source / settings.recipe), **sections}
     if settings.base is not None:

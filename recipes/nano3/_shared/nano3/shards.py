@@ -1,15 +1,15 @@
-"""Runs one function over many shards with Ray Data, keeps what each has made, and goes on where a run was ended.
+"""Runs one function over many shards in Ray's tasks, keeps what each has made, and goes on where a run was ended.
 
 A shard is what one task reads. What it makes lies in a folder of its own, which is moved into place when it is whole:
-what is there is never made again. Ray has the tasks of a lost worker or node run elsewhere.
+what is there is never made again. Ray has the task of a lost worker or node run elsewhere, up to three times.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
 import json
-import logging
 import os
 import shutil
 import tempfile
@@ -26,6 +26,8 @@ from nano3.settings import SettingsError
 DONE = "done.json"
 MOST = 20_000
 """Shards of a run, about: the larger the input, the larger is a shard."""
+LEAST_WAITING = 64
+"""Tasks that Ray is told of at a time, at least: enough for the nodes that may join a small cluster."""
 Result = dict[str, Any]
 
 
@@ -151,24 +153,35 @@ def _move(built: Path, final: Path) -> None:
 
 
 def _through_ray(shards: list[Shard], told: str, workers: int | None) -> Iterator[Result]:
-    import ray.data
+    """The results, as they come. Ray's tasks themselves: Ray Data takes seconds of each process, and has actors."""
+    import ray
 
     if not ray.is_initialized():
         own: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
         ray.init(logging_level="ERROR", **own)
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # `hear` tells how far it is
-    rows = [{"shard": json.dumps(dataclasses.asdict(shard))} for shard in shards]
-    data = ray.data.from_items(rows, override_num_blocks=len(rows))
-    made = data.map(_task(told, str(Path(__file__).resolve().parents[1])), num_cpus=1, concurrency=workers)
-    for batch in made.iter_batches(batch_size=None, prefetch_batches=0):
-        yield from map(json.loads, batch["result"])
+    task = ray.remote(_task(told, str(Path(__file__).resolve().parents[1])))
+    task = task.options(num_cpus=1, scheduling_strategy="SPREAD", name="shard")
+    left = iter(shards)
+    most = workers or max(LEAST_WAITING, 4 * int(ray.cluster_resources().get("CPU", 1)))
+    waiting = [task.remote(_text(shard)) for shard in itertools.islice(left, most)]
+    try:
+        while waiting:
+            made, waiting = ray.wait(waiting)
+            waiting += [task.remote(_text(shard)) for shard in itertools.islice(left, len(made))]
+            yield from map(json.loads, ray.get(made))
+    finally:
+        for each in waiting:  # one has said that an input is wrong
+            ray.cancel(each)
 
 
-def _task(told: str, shared: str) -> Callable[[dict[str, str]], dict[str, str]]:
+def _text(shard: Shard) -> str:
+    return json.dumps(dataclasses.asdict(shard))
+
+
+def _task(told: str, shared: str) -> Callable[[str], str]:
     """What Ray sends to a worker, which has this package at the same place but does not look for it there."""
 
-    def task(row: dict[str, str]) -> dict[str, str]:
+    def task(shard: str) -> str:
         import os
         import sys
 
@@ -178,6 +191,6 @@ def _task(told: str, shared: str) -> Callable[[dict[str, str]], dict[str, str]]:
             sys.path.insert(0, shared)
         from nano3 import shards
 
-        return {"result": shards.make(told, row["shard"])}
+        return shards.make(told, shard)
 
     return task

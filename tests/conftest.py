@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import support
+import together
 from durations import Durations
 from hypothesis import HealthCheck, settings
 from labs.cache import CACHE, UV_CACHE
@@ -84,6 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """What stands in a parallel run's controller too, which loads no other conftest: see `Durations` and `Results`."""
     cache = config.rootpath / ".pytest_cache"
     config.pluginmanager.register(Durations(cache / "durations.json"))
+    config.pluginmanager.register(together)
     if (Path(__file__).parent / "behaviour").is_dir():
         from behaviour.results import Results
 

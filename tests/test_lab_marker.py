@@ -57,7 +57,15 @@ def run_suite(
     Args:
         required: the tier, True for "1". `environment`: what whoever starts them has set.
     """
-    for name in ("conftest.py", "support.py", "warm.py", "durations.py", "labs/__init__.py", "labs/cache.py"):
+    for name in (
+        "conftest.py",
+        "support.py",
+        "warm.py",
+        "durations.py",
+        "together.py",
+        "labs/__init__.py",
+        "labs/cache.py",
+    ):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text((HERE / name).read_text(encoding="utf-8"), encoding="utf-8")
     for name, text in files.items():

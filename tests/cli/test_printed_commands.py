@@ -56,7 +56,8 @@ def makers() -> Iterator[tuple[Recipe, str]]:
     """Every configuration that names recipes which make its inputs."""
     for recipe in RECIPES:
         for config in recipe.configs():
-            run = yaml.safe_load((recipe.config_dir / f"{config}.yaml").read_text(encoding="utf-8")).get("run", {})
+            text = (recipe.config_dir / f"{config}.yaml").read_text(encoding="utf-8")
+            run = yaml.safe_load(text).get("run", {}) if "recipe:" in text else {}
             if any(isinstance(value, dict) and "recipe" in value for value in run.values()):
                 yield recipe, config
 

@@ -34,7 +34,7 @@ DATA_PREPS = sorted((NANO3 / "data" / "prep").glob("*/data_prep.py"))
 TRAIN = NANO3 / "pretrain" / "train.py"
 SFT = NANO3 / "sft" / "train.py"
 EVAL = NANO3 / "eval" / "eval.py"
-WARM = (TRAIN, SFT, EVAL)
+RL = NANO3 / "rl" / "rl.py"
 MEGATRON = ("megatron-bridge==0.3.1", "megatron-core==0.16.1")
 RAY_MARK = "NEMOTRON_TESTS_OWN_RAY"
 """A variable of all processes of a test process's cluster, which holds its number."""
@@ -62,7 +62,7 @@ def recipe_config(script: Path, name: str, **changes: Any) -> dict[str, Any]:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """What trains, or needs what that is made of, is slow, whichever test of a file happens to be the first."""
-    if {"recipe_python", "megatron"} & set(item.fixturenames):  # type: ignore[attr-defined]
+    if {"recipe_python", "forked", "megatron"} & set(item.fixturenames):  # type: ignore[attr-defined]
         item.add_marker(pytest.mark.slow)
 
 
@@ -74,13 +74,15 @@ def recipe_python() -> Path:
     return _environment("env", declared, _create_environment) / "bin" / "python"
 
 
-@pytest.fixture(scope="module")
-def ray_cluster(recipe_python: Path) -> Iterator[dict[str, str]]:
-    """The variables by which a Ray cluster of two CPUs is found: one for all that a file of tests prepares.
+@pytest.fixture(scope="package")
+def ray_cluster(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The variables by which a Ray cluster of two CPUs is found: one for the files of tests that run one after another.
 
-    No longer: though idle, its processes look around them all the time.
+    No longer: though idle, its processes look around them all the time. All that use it have one cache of the hub,
+    whose place is read as `huggingface_hub` is imported.
     """
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": os.urandom(32).hex()}
+    shared = {"HF_HOME": str(tmp_path_factory.mktemp("hub")), **token}
     code = (
         "import ray, sys\n"
         "known = ray.init(num_cpus=2, include_dashboard=False, logging_level='ERROR')\n"
@@ -89,29 +91,27 @@ def ray_cluster(recipe_python: Path) -> Iterator[dict[str, str]]:
     )
     with subprocess.Popen(
         [str(recipe_python), "-c", code],
-        env=recipe_environment(RAY_USAGE_STATS_ENABLED="0", **{RAY_MARK: str(os.getpid())}, **token),
+        env=recipe_environment(RAY_USAGE_STATS_ENABLED="0", **{RAY_MARK: str(os.getpid())}, **shared),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
         assert process.stdout is not None
-        yield {"RAY_ADDRESS": process.stdout.readline().strip(), **token}
+        yield {"RAY_ADDRESS": process.stdout.readline().strip(), **shared}
         process.communicate()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def prepare(
-    recipe_python: Path, run_recipe: Callable[..., Any], ray_cluster: dict[str, str], tmp_path_factory: Any
+    recipe_python: Path, ray_cluster: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Any]]:
     """Run data preparation (for pretraining, or another script) on a configuration, on the tests' cluster.
 
-    `alone=True`: as a process of its own, and not in the one that all tests of a file share.
+    All in one process, which is connected to it.
     """
     driver = WarmPython(recipe_python, SHARED, recipe_environment(**ray_cluster))
 
-    def run(config: dict[str, Any], script: Path = DATA_PREP, alone: bool = False) -> Any:
-        if alone:
-            return run_recipe(script, config, **ray_cluster)
+    def run(config: dict[str, Any], script: Path = DATA_PREP) -> Any:
         folder = tmp_path_factory.mktemp("prepared")
         (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
         words = ["--config", str(folder / "config.yaml")]
@@ -132,13 +132,48 @@ def megatron() -> Path:
 
 
 @pytest.fixture(scope="session")
-def run_recipe(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
+def forked(recipe_python: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """Run a script in a fork of a Python that has loaded what trainings import: `WarmPython.run`."""
+    warm: list[WarmPython] = []
+
+    def run(*words: Any) -> subprocess.CompletedProcess[str]:
+        if not warm:
+            warm.append(WarmPython(recipe_python, SHARED, recipe_environment()))
+        return warm[0].run(*words)
+
+    yield run
+    for each in warm:
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def run_code(
+    forked: Callable[..., subprocess.CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., str]:
+    """What a program prints, in the recipes' Python and with what they share: `run_code(text, *words)`."""
+
+    def run(code: str, *words: object) -> str:
+        folder = tmp_path_factory.mktemp("code")
+        script = folder / "code.py"
+        script.write_text(f"import sys; sys.path.insert(0, {str(SHARED)!r})\n{code}", encoding="utf-8")
+        done = forked(script, list(map(str, words)), recipe_environment(), folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_recipe(
+    recipe_python: Path,
+    forked: Callable[..., subprocess.CompletedProcess[str]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a recipe's script on a configuration, as one process or several.
 
-    `alone=True`: as processes of their own, several of them under torchrun; else the scripts that train and measure run
-    in forks of one that is warm.
+    `alone=True`, or data preparation, which connects to Ray: as processes of their own, several of them under torchrun;
+    else in forks of one that is warm.
     """
-    warm: list[WarmPython] = []
 
     def run(
         script: Path, config: dict[str, Any], processes: int | None = None, alone: bool = False, **environment: str
@@ -146,11 +181,8 @@ def run_recipe(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) ->
         folder = tmp_path_factory.mktemp("config")
         path = folder / "train.yaml"
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
-        if script in WARM and not alone:
-            if not warm:
-                warm.append(WarmPython(recipe_python, SHARED, recipe_environment()))
-            words = ["--config", str(path)]
-            return warm[0].run(script, words, recipe_environment(**environment), folder, processes or 1)
+        if script not in DATA_PREPS and not alone:
+            return forked(script, ["--config", str(path)], recipe_environment(**environment), folder, processes or 1)
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
         return subprocess.run(
             [str(recipe_python), *(launch if processes else []), str(script), "--config", str(path)],
@@ -160,9 +192,7 @@ def run_recipe(recipe_python: Path, tmp_path_factory: pytest.TempPathFactory) ->
             timeout=900,
         )
 
-    yield run
-    for each in warm:
-        each.close()
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from .conftest import NANO3, recipe_config, recipe_environment
+from .conftest import NANO3, recipe_config
 from .test_chat_masks import THINKING
 
 SFT, RL = (NANO3 / "data" / "prep" / name / "data_prep.py" for name in ("sft", "rl"))
 TEXT = SFT.parent / "text" / "questions.jsonl"
 READ = """
-import json, sys
+import json
 import pyarrow.parquet as pq
 from transformers import AutoTokenizer
 top = sys.argv[1]
@@ -37,15 +36,14 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_conversations_are_packed_with_a_mask_of_the_answers(tiny_data, prepare, recipe_python, tmp_path):
+def test_conversations_are_packed_with_a_mask_of_the_answers(tiny_data, prepare, run_code, tmp_path):
     configs = [recipe_config(SFT, "tiny", output_dir=tmp_path / n, pretrain__path=tiny_data) for n in ("one", "many")]
     for config in (configs[0], configs[1] | {"shard_bytes": 5000}):
         done = prepare(config, SFT)
         assert done.returncode == 0, done.stderr
     assert files_of(tmp_path / "one") == files_of(tmp_path / "many")
     assert "up to date" in prepare(configs[0], SFT).stdout
-    code = [str(recipe_python), "-c", READ, str(tmp_path / "one")]
-    found = json.loads(subprocess.run(code, env=recipe_environment(), capture_output=True, check=True).stdout)
+    found = json.loads(run_code(READ, tmp_path / "one"))
     turns = [[turn["content"] for turn in json.loads(line)["messages"]] for line in TEXT.read_text().splitlines()]
     expected = [
         [f"<|bos|>user: {asked}<|eos|><|bos|>assistant: {said}<|eos|>", f" {said}<|eos|>"] for asked, said in turns
@@ -75,7 +73,7 @@ def test_conversations_that_do_not_fit_or_have_no_answer_are_counted(tiny_data, 
 
 
 def test_a_template_of_a_reasoning_model_is_learnt_and_what_it_refuses_is_counted(
-    tiny_data, prepare, recipe_python, tmp_path
+    tiny_data, prepare, run_code, tmp_path
 ):
     """Without marks; the masks are those of `test_chat_masks`, here by transformers and a real tokenizer."""
     (tmp_path / "thinking.jinja").write_text(THINKING)
@@ -101,8 +99,7 @@ def test_a_template_of_a_reasoning_model_is_learnt_and_what_it_refuses_is_counte
     assert "5 rows: 3 kept, 2 dropped (1 not Unicode, 1 refused by the chat template)\n" in done.stdout
     assert f"refused: {tmp_path}/in.jsonl:4: refused by the chat template: no such role" in done.stdout
     (tmp_path / "out" / "valid.parquet").write_bytes((tmp_path / "out" / "train.parquet").read_bytes())
-    code = [str(recipe_python), "-c", READ.replace("<= 128", "<= 256"), str(tmp_path / "out")]
-    found = json.loads(subprocess.run(code, env=recipe_environment(), capture_output=True, check=True).stdout)
+    found = json.loads(run_code(READ.replace("<= 128", "<= 256"), tmp_path / "out"))
     plain = "</think>two<|end|>\n</think>yes<|end|>\n"
     assert sorted(said for _, said in found["train"]) == [plain, plain, "as it is\n</think>\nso<|end|>\n"]
 
@@ -137,40 +134,38 @@ def test_prompts_are_in_one_split_and_none_twice(prepare, tmp_path):
 
 
 WRITE = """
-import json, sys
+import json
 import pyarrow as pa, pyarrow.parquet as pq
 rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
 pq.write_table(pa.Table.from_pylist(rows), sys.argv[2], row_group_size=50)
 """
 
 
-def test_files_of_the_hub_are_read_as_the_same_rows_in_lines(tiny_data, prepare, recipe_python, monkeypatch, tmp_path):
+def test_files_of_the_hub_are_read_as_the_same_rows_in_lines(tiny_data, prepare, ray_cluster, run_code, tmp_path):
     """The hub's cache, as `huggingface_hub` leaves it; nothing is asked of the hub."""
-    cache = tmp_path / "hf" / "hub" / "datasets--acme--questions"
+    cache = Path(ray_cluster["HF_HOME"]) / "hub" / "datasets--acme--questions"
     snapshot = cache / "snapshots" / ("0" * 40) / "data"
     (cache / "refs").mkdir(parents=True)
     (cache / "refs" / "main").write_text("0" * 40)
     snapshot.mkdir(parents=True)
-    command = [str(recipe_python), "-c", WRITE, str(TEXT), str(snapshot / "train-00000-of-00001.parquet")]
-    subprocess.run(command, env=recipe_environment(), check=True)
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    run_code(WRITE, TEXT, snapshot / "train-00000-of-00001.parquet")
     config = recipe_config(SFT, "tiny", pretrain__path=tiny_data)
     for name, path, size in (("hub", "hf://datasets/acme/questions/data/*.parquet", 1000), ("lines", str(TEXT), 9000)):
         changes = {"output_dir": str(tmp_path / name), "paths": [path], "shard_bytes": size}
-        done = prepare(config | changes, SFT, alone=name == "hub")
+        done = prepare(config | changes, SFT)
         assert done.returncode == 0, done.stderr
     hub, lines = files_of(tmp_path / "hub"), files_of(tmp_path / "lines")
     assert [hub[f"{split}.parquet"] for split in ("train", "valid")] == [
         lines[f"{split}.parquet"] for split in ("train", "valid")
     ]
     changes = {"output_dir": str(tmp_path / "none"), "paths": ["hf://datasets/acme/others/*"]}
-    done = prepare(config | changes, SFT, alone=True)
+    done = prepare(config | changes, SFT)
     assert (done.returncode, "'hf://datasets/acme/others/*' cannot be fetched" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize("script", [SFT, RL], ids=["sft", "rl"])
-def test_a_mistake_in_rows_is_named_and_nothing_is_written(run_recipe, tiny_data, tmp_path, script):
+def test_a_mistake_in_rows_is_named_and_nothing_is_written(prepare, tiny_data, tmp_path, script):
     config = recipe_config(script, "tiny", output_dir=tmp_path / "out", pretrain__path=tiny_data)
-    done = run_recipe(script, config | {"paths": ["/nowhere/*.jsonl"]})
+    done = prepare(config | {"paths": ["/nowhere/*.jsonl"]}, script)
     assert (done.returncode, "no file matches '/nowhere/*.jsonl'" in done.stderr) == (2, True)
     assert not (tmp_path / "out").exists()

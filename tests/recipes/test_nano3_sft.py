@@ -11,7 +11,7 @@ import pytest
 from nano3.packed import Conversation, unpacked
 
 from .conftest import NANO3, SFT, SHARED, TRAIN, recipe_config
-from .test_pretrain_tiny import CLOSE, largest_difference, python, records
+from .test_pretrain_tiny import CLOSE, largest_difference, records
 
 CHAT = [
     {"role": "user", "content": "What is seven plus five?"},
@@ -24,7 +24,6 @@ RENDERED = (
     "<|bos|>user: What follows two?<|eos|><|bos|>assistant: three<|eos|>"
 )
 SFT_DATA = NANO3 / "data" / "prep" / "sft" / "data_prep.py"
-IMPORTS = f"import sys; sys.path.insert(0, {str(SHARED)!r})\n"
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,7 @@ def fine_tune(run_recipe, base_model, sft_data, tiny_data):
     return run
 
 
-def test_the_chat_template_token_by_token(recipe_python, tiny_data):
+def test_the_chat_template_token_by_token(run_code, tiny_data):
     code = (
         "import json, sys; from pathlib import Path; from transformers import AutoTokenizer\n"
         "tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])\n"
@@ -79,7 +78,7 @@ def test_the_chat_template_token_by_token(recipe_python, tiny_data):
         " made['input_ids'][: len(asked['input_ids'])] == asked['input_ids']]))\n"
     )
     template = SHARED / "nano3" / "chat_template.jinja"
-    said = python(recipe_python, code, tiny_data / "tokenizer", template, json.dumps(CHAT))
+    said = run_code(code, tiny_data / "tokenizer", template, json.dumps(CHAT))
     tokens, mask, asked, is_prefix = json.loads(said)
     assert "".join(tokens) == RENDERED
     counted = [token for token, counts in zip(tokens, mask, strict=True) if counts]
@@ -97,8 +96,8 @@ def test_a_packed_row_comes_apart_at_its_starts():
     assert Conversation([1, 2], [1, 1]).counted == 1, "after the last token nothing is to be foretold"
 
 
-def test_conversations_of_a_batch_do_not_meet_and_only_answers_carry_gradient(recipe_python, base_model, sft_data):
-    code = IMPORTS + (
+def test_conversations_of_a_batch_do_not_meet_and_only_answers_carry_gradient(run_code, base_model, sft_data):
+    code = (
         "from pathlib import Path; import torch\n"
         "from nano3.packed import read_packed\n"
         "from nano3.tiny.conversations import NOT_COUNTED, answer_loss, make_batch\n"
@@ -115,12 +114,12 @@ def test_conversations_of_a_batch_do_not_meet_and_only_answers_carry_gradient(re
         "print(together, alone, torch.equal(moved, batch.labels != NOT_COUNTED), batch.labels[moved].tolist() == said,"
         " len(said) == sum(each.counted for each in row))\n"
     )
-    together, alone, *held = python(recipe_python, code, base_model / "hf", sft_data / "train.parquet").split()
+    together, alone, *held = run_code(code, base_model / "hf", sft_data / "train.parquet").split()
     assert abs(float(together) - float(alone)) < 1e-3 * float(alone)
     assert held == ["True"] * 3
 
 
-def test_loss_falls_and_what_is_written_can_be_asked(fine_tune, recipe_python, tmp_path):
+def test_loss_falls_and_what_is_written_can_be_asked(fine_tune, run_code, tmp_path):
     printed = fine_tune(tmp_path)
     validation = records(tmp_path, "val_loss")
     assert list(validation) == [0, 12]
@@ -135,7 +134,7 @@ def test_loss_falls_and_what_is_written_can_be_asked(fine_tune, recipe_python, t
         "ids = tokenizer.apply_chat_template(asked, **options)\n"
         "print(type(model).__name__, tokenizer.decode(model.generate(**ids, max_new_tokens=4, do_sample=False)[0]))\n"
     )
-    said = python(recipe_python, code, tmp_path / "hf")
+    said = run_code(code, tmp_path / "hf")
     assert said.startswith("NemotronHForCausalLM <|bos|>user: What is one plus one?<|eos|><|bos|>assistant:")
 
 

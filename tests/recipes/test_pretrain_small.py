@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from nano3.settings import SettingsError, build
 from nano3.tiny.settings import TinySettings
 
-from .conftest import SHARED, TRAIN, recipe_config, recipe_environment
+from .conftest import TRAIN, recipe_config
 
 STEPS = 12
 CLOSE = 1e-4
@@ -92,7 +91,7 @@ def test_it_learns(runs, name):
     assert losses[STEPS] < losses[1] - 0.5
 
 
-def test_it_computes_in_bf16_where_it_is_told_to_and_keeps_fp32(runs, recipe_python):
+def test_it_computes_in_bf16_where_it_is_told_to_and_keeps_fp32(runs, run_code):
     base = runs[0]
     one, other = records(base / "one", "loss"), records(base / "bf16", "loss")
     assert 1e-6 < abs(one[2] - other[2]) < 0.1
@@ -100,9 +99,7 @@ def test_it_computes_in_bf16_where_it_is_told_to_and_keeps_fp32(runs, recipe_pyt
         "import sys; from safetensors.torch import load_file\n"
         "print({str(value.dtype) for value in load_file(sys.argv[1]).values()})\n"
     )
-    words = [str(recipe_python), "-c", code, str(base / "bf16" / "hf" / "model.safetensors")]
-    done = subprocess.run(words, env=recipe_environment(), capture_output=True, text=True)
-    assert done.stdout.strip() == "{'torch.float32'}", done.stderr
+    assert run_code(code, base / "bf16" / "hf" / "model.safetensors") == "{'torch.float32'}"
 
 
 def test_rate_and_utilisation_are_told(runs):
@@ -151,14 +148,9 @@ print(json.dumps(found))
 """
 
 
-def test_what_was_gathered_is_as_before_and_also_where_gathering_fails(recipe_python):
+def test_what_was_gathered_is_as_before_and_also_where_gathering_fails(run_code):
     config = small_config(Path("/o"), Path("/d"))["model"]
-    words = [str(recipe_python), "-W", "ignore", "-c", WHOLE_AND_BACK, json.dumps(config)]
-    done = subprocess.run(
-        words, env=recipe_environment(PYTHONPATH=str(SHARED)), capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    first, meanwhile, again, failed = json.loads(done.stdout.splitlines()[-1])
+    first, meanwhile, again, failed = json.loads(run_code(WHOLE_AND_BACK, json.dumps(config)).splitlines()[-1])
     assert first[0] == [False, True] and all(part == [True, True] for part in first[1:]), "the root comes first"
     assert not any(is_sharded for _, is_sharded in meanwhile)
     assert again == failed == first
@@ -183,12 +175,10 @@ print(json.dumps(known))
 """
 
 
-def test_flops_are_those_that_a_hand_counts_and_a_peak_is_that_of_the_name(recipe_python):
+def test_flops_are_those_that_a_hand_counts_and_a_peak_is_that_of_the_name(run_code):
     """And a process has a GPU of its own, or none has."""
     config = {**small_config(Path("/o"), Path("/d"))["model"], "num_key_value_heads": 2}
-    words = [str(recipe_python), "-W", "ignore", "-c", COUNTED, json.dumps(config)]
-    done = subprocess.run(words, env=recipe_environment(PYTHONPATH=str(SHARED)), capture_output=True, text=True)
-    known = json.loads(done.stdout)
+    known = json.loads(run_code(COUNTED, json.dumps(config)))
     head = 64 * 100
     convolved = 8 * 16 + 2 * 2 * 16
     mamba = 64 * (8 * 16 + convolved + 8) + 4 * convolved + 8 * 16 * 64

@@ -7,6 +7,7 @@ import json
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,17 +43,6 @@ def records(folder: Path, key: str) -> dict[int, float]:
 def largest_difference(first: dict[int, float], second: dict[int, float]) -> float:
     assert first.keys() == second.keys()
     return max(abs(first[step] - second[step]) for step in first)
-
-
-def python(recipe_python: Path, code: str, *arguments: object) -> str:
-    done = subprocess.run(
-        [str(recipe_python), "-W", "ignore", "-c", code, *map(str, arguments)],
-        env=recipe_environment(),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -112,14 +102,14 @@ def test_validation_ends_below_what_counting_alone_would_reach(short_run, tiny_d
 
 
 @pytest.mark.full
-def test_the_short_run_knows_more_than_two_tokens_and_writes_the_text(run_recipe, tiny_data, recipe_python, tmp_path):
+def test_the_short_run_knows_more_than_two_tokens_and_writes_the_text(run_recipe, tiny_data, run_code, tmp_path):
     done = run_recipe(TRAIN, tiny_config(tmp_path, tiny_data), processes=2, alone=True)
     assert done.returncode == 0, done.stderr
     validation = records(tmp_path, "val_loss")
     assert list(validation) == [50, 100, 150]
     trigram = float(done.stdout.splitlines()[-1].split("below the trigram cross-entropy ")[1].split()[0])
     assert validation[150] < trigram < entropy_of(tiny_data) / 2
-    assert "more" in continued(recipe_python, tmp_path)[1]
+    assert "more" in continued(run_code, tmp_path)[1]
 
 
 def test_it_is_the_hybrid_and_well_under_a_million_parameters(short_run):
@@ -136,7 +126,7 @@ def test_progress_shows_loss_and_tokens_per_second(short_run):
     assert {"loss", "lr", "grad_norm", "tokens_per_second"} < record.keys()
 
 
-def continued(recipe_python: Path, output: Path) -> tuple[str, str]:
+def continued(run_code: Callable[..., str], output: Path) -> tuple[str, str]:
     """The class of the model that was written, and what it writes after the beginning of a story."""
     code = (
         "import sys; from transformers import AutoModelForCausalLM, AutoTokenizer\n"
@@ -144,21 +134,21 @@ def continued(recipe_python: Path, output: Path) -> tuple[str, str]:
         "ids = tokenizer('Olga has five coins. Dmitri brings', return_tensors='pt').input_ids\n"
         "print(type(model).__name__, tokenizer.decode(model.generate(ids, max_new_tokens=12, do_sample=False)[0]))\n"
     )
-    kind, _, text = python(recipe_python, code, output / "hf").partition(" ")
+    kind, _, text = run_code(code, output / "hf").partition(" ")
     return kind, text.removeprefix("Olga has five coins. Dmitri brings")
 
 
-def test_plot_and_checkpoint_are_written(short_run, recipe_python):
+def test_plot_and_checkpoint_are_written(short_run, run_code):
     output = short_run[0]
     assert (output / "loss.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert not list(output.rglob(".partial-*"))
-    kind, text = continued(recipe_python, output)
+    kind, text = continued(run_code, output)
     assert kind == "NemotronHForCausalLM"
     assert text.strip()
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_ten_steps_and_ten_more_equal_twenty(halves, recipe_python, processes):
+def test_ten_steps_and_ten_more_equal_twenty(halves, run_code, processes):
     last, once, parts = halves[processes].steps, halves[processes].once, halves[processes].parts
     losses = {step: loss for part in parts for step, loss in records(part, "loss").items()}
     assert max(losses) == last
@@ -170,13 +160,13 @@ def test_ten_steps_and_ten_more_equal_twenty(halves, recipe_python, processes):
         "assert a.keys() == b.keys()\n"
         "print(max((a[k] - b[k]).abs().max().item() for k in a))\n"
     )
-    assert float(python(recipe_python, code, once, parts[-1])) <= CLOSE
+    assert float(run_code(code, once, parts[-1])) <= CLOSE
 
 
-def test_a_resumed_run_knows_its_history(halves, recipe_python):
+def test_a_resumed_run_knows_its_history(halves, run_code):
     code = "import sys, torch; print([r['step'] for r in torch.load(sys.argv[1])['history'] if 'loss' in r])"
     state = halves[1].parts[-1] / "checkpoints" / "step_00000020" / "state.pt"
-    assert python(recipe_python, code, state) == str(list(range(1, 21)))
+    assert run_code(code, state) == str(list(range(1, 21)))
 
 
 def test_two_processes_train_as_one(halves):
@@ -204,7 +194,7 @@ def test_one_of_three_processes_has_none_of_two_sequences(run_recipe, tiny_data,
     assert largest_difference(one, three) <= CLOSE
 
 
-def test_half_a_checkpoint_is_passed_over(halves, recipe_python, tmp_path):
+def test_half_a_checkpoint_is_passed_over(halves, run_code, tmp_path):
     first, second = halves[1].parts
     for source in (first / "checkpoints" / "step_00000010", second / "checkpoints" / "step_00000020"):
         shutil.copytree(source, tmp_path / source.name)
@@ -212,29 +202,25 @@ def test_half_a_checkpoint_is_passed_over(halves, recipe_python, tmp_path):
     (tmp_path / "step_00000030" / "state.pt").write_bytes(b"half")
     state = tmp_path / "step_00000020" / "state.pt"
     state.write_bytes(state.read_bytes()[:-1])
-    code = f"import sys; sys.path.insert(0, {str(TRAIN.parents[1] / '_shared')!r})\n" + (
-        "from pathlib import Path; from nano3.tiny.checkpoint import newest; print(newest(Path(sys.argv[1])))"
-    )
-    assert python(recipe_python, code, tmp_path) == str(tmp_path / "step_00000010")
+    code = "from pathlib import Path; from nano3.tiny.checkpoint import newest; print(newest(Path(sys.argv[1])))"
+    assert run_code(code, tmp_path) == str(tmp_path / "step_00000010")
     (tmp_path / "step_00000010" / "complete.json").unlink()
-    assert python(recipe_python, code, tmp_path) == "None"
+    assert run_code(code, tmp_path) == "None"
 
 
 OLDER = """
 import sys, torch
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
 from nano3.tiny import checkpoint
-found = Path(sys.argv[2])
-state = checkpoint.load(found)
+state = checkpoint.load(Path(sys.argv[1]))
 state["optimizer"]["state"] = dict(enumerate(state["optimizer"]["state"].values()))
-print(checkpoint.save(Path(sys.argv[3]), state["step"], state, 1))
+print(checkpoint.save(Path(sys.argv[2]), state["step"], state, 1))
 """
 
 
-def test_a_checkpoint_of_an_earlier_release_is_refused_in_words(halves, run_recipe, recipe_python, tiny_data, tmp_path):
+def test_a_checkpoint_of_an_earlier_release_is_refused_in_words(halves, run_recipe, run_code, tiny_data, tmp_path):
     whole = halves[1].parts[0] / "checkpoints" / "step_00000010"
-    older = python(recipe_python, OLDER, TRAIN.parents[1] / "_shared", whole, tmp_path / "older")
+    older = run_code(OLDER, whole, tmp_path / "older")
     config = twenty_steps(tmp_path / "out", tiny_data)
     config["checkpoint"]["load"] = older
     done = run_recipe(TRAIN, config)
@@ -312,6 +298,13 @@ def test_progress_is_a_bar_on_a_terminal():
     assert drawn.count("\r") == 2
     assert "[██████··················] step 10/40  loss 3.2500  12,346 tokens/s" in drawn
     assert drawn.endswith("\ndone\n")
+
+
+def test_a_dataset_without_its_manifest_is_refused(run_recipe, tmp_path):
+    (tmp_path / "blend.json").write_text('{"train": null, "valid": null, "test": null}')
+    done = run_recipe(TRAIN, recipe_config(TRAIN, "tiny", output_dir=tmp_path / "out", data__path=tmp_path))
+    assert done.returncode == 2
+    assert "holds no whole dataset" in done.stderr
 
 
 def test_weights_that_would_not_be_honoured_are_refused(run_recipe, tiny_data, tmp_path):

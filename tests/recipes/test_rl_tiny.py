@@ -12,9 +12,8 @@ import pytest
 import yaml
 from waiting import until
 
-from .conftest import NANO3, SHARED, recipe_config, recipe_environment
+from .conftest import RL, SHARED, recipe_config, recipe_environment
 
-RL = NANO3 / "rl" / "rl.py"
 TEACH = """
 import sys, torch
 from pathlib import Path
@@ -49,17 +48,10 @@ tokenizer.save_pretrained(out)
 
 
 @pytest.fixture(scope="module")
-def undecided(recipe_python, tiny_data, tmp_path_factory) -> Path:
+def undecided(run_code, tiny_data, tmp_path_factory) -> Path:
     """A model that says `three` as often as `seven`."""
     folder = tmp_path_factory.mktemp("undecided") / "hf"
-    words = (tiny_data / "tokenizer", SHARED / "nano3" / "chat_template.jinja", folder)
-    done = subprocess.run(
-        [str(recipe_python), "-W", "ignore", "-c", TEACH, *map(str, words)],
-        env=recipe_environment(),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    run_code(TEACH, tiny_data / "tokenizer", SHARED / "nano3" / "chat_template.jinja", folder)
     return folder
 
 
@@ -135,8 +127,7 @@ def test_the_reward_rises_and_a_stopped_run_goes_on_to_the_same(
 
 
 ONCE = """
-import sys, torch
-sys.path.insert(0, sys.argv[1])
+import torch
 from nano3.grpo.actors import distinct
 tokens = torch.tensor([[5, 1, 2, 0, 0], [5, 3, 2, 0, 0], [5, 1, 2, 0, 0], [6, 1, 2, 0, 0]])
 mask = torch.tensor([[0, 1, 1, 0, 0]] * 4)
@@ -148,12 +139,9 @@ print(batch.tokens.shape[1], sorted(found))
 """
 
 
-def test_an_answer_that_was_drawn_twice_counts_twice(recipe_python):
-    words = [str(recipe_python), "-W", "ignore", "-c", ONCE, str(SHARED)]
-    done = subprocess.run(words, env=recipe_environment(), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_an_answer_that_was_drawn_twice_counts_twice(run_code):
     kept = [([5, 1, 2], -1.0, 1.0, 2.0), ([5, 3, 2], -2.0, -2.0, 1.0), ([6, 1, 2], -4.0, 3.0, 1.0)]
-    assert done.stdout.split("\n")[-2] == f"3 {kept}"
+    assert run_code(ONCE).splitlines()[-1] == f"3 {kept}"
 
 
 def test_rows_that_no_manifest_tells_of_are_refused(run_recipe, undecided, rows, tmp_path):

@@ -8,6 +8,7 @@ reads the environment as it is imported, is signalled, or is started by torchrun
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -158,6 +159,8 @@ def _serve() -> None:
     else:
         for name in LOADED:
             __import__(name)
+        gc.collect()
+        gc.freeze()  # nothing of it is looked at, and so copied, in the forks
     print(STARTED, file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)

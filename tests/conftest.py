@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -116,6 +117,12 @@ def _left_out(item: pytest.Item) -> str | None:
     if mark is not None:
         return f"lab: {_suite(mark)}"
     return SLOW if item.get_closest_marker("slow") or item.nodeid.partition("[")[0] in _LONG else None
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests stay to the end: nothing of them is looked at again for what may be thrown away."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(hookwrapper=True)

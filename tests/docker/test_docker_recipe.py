@@ -21,7 +21,9 @@ def packages() -> Path:
 
 
 @needs_docker
+@pytest.mark.full
 def test_the_tiny_recipe_trains_in_a_container(packages, box: Project):
+    """With data made before; where it is made first, `remote/test_first_command_here.py` trains in a container too."""
     lines = [f'mounts = ["{packages}:/packages:ro"]', 'env_vars = { PYTHONPATH = "/packages" }']
     box.write("env.toml", box.env_file.read_text() + "\n".join(lines) + "\n")
     words = ("nano3", "data", "prep", "pretrain", "-c", "tiny", "--run", "box")

@@ -32,9 +32,9 @@ def test_no_signal_is_lost_nor_told_twice_and_none_ends_a_job_falsely(tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [1, 5])
-def test_nor_under_torchrun(tmp_path: Path, torch_bin: Path, first: int):
-    for seed in range(first, first + 4):
+@pytest.mark.parametrize("seeds", [range(1, 4), pytest.param(range(4, 9), marks=pytest.mark.full)], ids=["few", "more"])
+def test_nor_under_torchrun(tmp_path: Path, torch_bin: Path, seeds: range):
+    for seed in seeds:
         folder = tmp_path / str(seed)
         folder.mkdir()
         assert run(moment(seed, "torchrun"), folder, str(torch_bin)) == []

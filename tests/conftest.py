@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,6 +44,7 @@ for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 def nobodys_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The environment of all tests, of those too that have no `project`: an empty home, and no variable of the user's.
 
+    Programs of the Python that runs the tests come first, as `uv run` has it, however the tests were started.
     This is NeMo-Run's home, set because where nobody has set it nemotron does, for the rest of this process's life. Its
     path does not hold `/nemo_run`, which NeMo-Run replaces in jobs without a container.
     """
@@ -53,6 +55,7 @@ def nobodys_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
             patch.delenv(name)
         for name, folder in {**own, **caches}.items():
             patch.setenv(name, str(folder))
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
         yield own["NEMORUN_HOME"]
 
 
@@ -91,6 +94,12 @@ def pytest_configure(config: pytest.Config) -> None:
         from behaviour.results import Results
 
         config.pluginmanager.register(Results(cache / "behaviours.json"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Three processes for two cores: half of the time tests wait for something. xdist's own variable says otherwise."""
+    return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else 3 * (os.cpu_count() or 1) // 2 or 1
 
 
 # A lab suite is marked lab("slurm", how="what to do to get it"), a test that takes seconds is marked slow, or stands in

@@ -271,6 +271,39 @@ def room_of(module: str) -> str:
     return parts[0] if parts[0] in FLOORS else "core"
 
 
+COMPLETED = "completion asks whether what is typed is a recipe's command"
+PRODUCT = (
+    "nemotron",
+    "cli",
+    "cli.dry_run",
+    "cli.setup",
+    "cli.recipes",
+    "cli.commands.steps",
+    "cli.commands.jobs",
+    "cli.commands.artifacts",
+    "cli.commands",
+    "cli.root",
+)
+"""The rooms of the product, from the ground up; `cli.root` is the tree of commands, and what runs it."""
+
+PRODUCT_ARGUED = {
+    ("nemotron.cli.complete", "nemotron.cli.recipes.recipe"): COMPLETED,
+    ("nemotron.cli.commands.help", "nemotron.cli.root"): "`nemotron help …` is what the tree says to `… --help`",
+}
+AT_THE_TOP = {"nemotron.__main__", "nemotron.cli.main", "nemotron.cli.root"}
+
+
+def product_room_of(module: str) -> str:
+    """The room that a module of the product stands in."""
+    if module in AT_THE_TOP:
+        return "cli.root"
+    parts = module.split(".")
+    folders = [parts[1:end] for end in (4, 3) if end <= len(parts) and SRC.joinpath(*parts[:end]).is_dir()]
+    return (
+        ".".join(folders[0]) if folders else parts[1] if SRC.joinpath(*parts[:2]).is_dir() and parts[1:] else parts[0]
+    )
+
+
 def module_of(path: Path) -> str:
     return ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
 
@@ -320,6 +353,16 @@ def test_no_arrow_runs_up():
     assert sorted(ARGUED.keys() - up) == [], "argued for, and not there any more"
 
 
+def test_no_arrow_of_the_product_runs_up():
+    files = [path for path in FILES if path not in TOOLKIT]
+    floor = {room: number for number, room in enumerate(PRODUCT)}
+    drawn = {(module_of(path), other) for path in files for other in modules_in(tree_of(path), "nemotron")}
+    assert {product_room_of(module_of(path)) for path in files} == set(PRODUCT)
+    up = {(one, other) for one, other in drawn if floor[product_room_of(other)] > floor[product_room_of(one)]}
+    assert sorted(up - PRODUCT_ARGUED.keys()) == []
+    assert sorted(PRODUCT_ARGUED.keys() - up) == [], "argued for, and not there any more"
+
+
 GIVEN = "types alone: a function names what it is given, which stands where it is made; nothing is imported for it"
 SLURM = "nemo_runspec.backends.slurm"
 PARTS = "the provider imports its parts when it is asked for what they do; they reach the cluster by its connection"
@@ -338,7 +381,10 @@ IN_CIRCLES = {
     ("nemo_runspec.remote.refresh", "nemo_runspec.remote.input_jobs"): (
         "a platform ends a job whose input was not made: how the job is that makes it, is asked as of any other"
     ),
-    ("nemotron.cli.complete", "nemotron.cli.recipe"): "completion asks whether what is typed is a recipe's command",
+    (
+        "nemotron.cli.complete",
+        "nemotron.cli.recipes.recipe",
+    ): "completion asks whether what is typed is a recipe's command",
 }
 """Module, what it imports although that leads back to it → why. Imports within functions are counted."""
 
@@ -502,7 +548,7 @@ NAMES_EXECUTOR = {
     "nemo_runspec/records/who_decides.py": "a table of functions, by their modules",
     "nemo_runspec/runner/squash.py": "squash files are Slurm's alone",
     "nemotron/cli/commands/kit.py": "its commands",
-    "nemotron/cli/execute.py": "and how to type them",
+    "nemotron/cli/recipes/execute.py": "and how to type them",
     "nemotron/cli/commands/env.py": "an example in a help",
     "nemotron/cli/setup/template.py": "an example in an error",
 }

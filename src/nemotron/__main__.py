@@ -31,10 +31,11 @@ def _loaded(argv: Sequence[str]) -> Callable[[Sequence[str]], int]:
     """What runs a command line. Ctrl-C waits until it is there: an import that it cuts off may swallow it, or hang."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        from nemotron.cli.root import names_folder  # the next one's own begins with it
+        import nemotron.cli.root
+        from nemotron.cli.builtin import names_folder
 
         if names_folder(argv):
-            import nemotron.cli.folders  # noqa: F401
+            import nemotron.cli.recipes.folders  # noqa: F401
         from nemotron.cli.main import run
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

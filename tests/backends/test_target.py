@@ -22,7 +22,7 @@ def test_a_plan_has_the_target_of_its_backend(tmp_path):
 
 STRANGERS = {
     "nemotron/cli/main.py": "streams, and click's errors",
-    "nemotron/cli/recipe.py": "click's parameters",
+    "nemotron/cli/recipes/recipe.py": "click's parameters",
     "nemo_runspec/visible.py": "streams",
     "nemo_runspec/console.py": "streams",
     "nemo_runspec/spinner.py": "a thread's own",

@@ -22,8 +22,8 @@ from nemotron.cli.commands.steps.examples import examples
 from nemotron.cli.commands.steps.loaded import load_graph
 from nemotron.cli.commands.steps.run import RunStep
 from nemotron.cli.options import read_invocation
-from nemotron.cli.pipe_recipe import PipeCommand
-from nemotron.cli.recipe import ARGS, RecipeCommand
+from nemotron.cli.recipes.pipe_recipe import PipeCommand
+from nemotron.cli.recipes.recipe import ARGS, RecipeCommand
 
 RECIPES = find_recipes([builtin_root()])
 READMES = sorted(builtin_root().rglob("README.md"))

@@ -6,7 +6,7 @@ import pytest
 
 from nemo_runspec.console import note
 from nemotron import __version__
-from nemotron.cli.root import COMMANDS
+from nemotron.cli.builtin import COMMANDS
 
 
 def test_the_version(nemotron):

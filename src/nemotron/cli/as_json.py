@@ -142,7 +142,7 @@ def _job(record: JobRecord, folder: str) -> dict[str, Any]:
 
 def _sweep(name: str) -> dict[str, Any]:
     from nemo_runspec.sweeps.overview import Overview
-    from nemotron.cli.commands.jobs.sweeps import sweep_json, sweep_now
+    from nemotron.cli.sweep_summary import sweep_json, sweep_now
 
     overview = Overview()
     jobs = [entry.name for entry in overview.members(name)]

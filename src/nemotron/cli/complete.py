@@ -166,7 +166,7 @@ def _executor(profile: str | None) -> str:
 
 def _recipe_of(ctx: Context) -> Recipe | None:
     """The recipe whose command is typed; None for a script of one's own."""
-    from nemotron.cli.recipe import RecipeCommand
+    from nemotron.cli.recipes.recipe import RecipeCommand
 
     if isinstance(ctx.command, RecipeCommand):
         return ctx.command.recipe

@@ -12,7 +12,7 @@ from typing import Any
 
 from nemo_runspec.errors import UserError, did_you_mean
 from nemotron.cli.click import Parameter, TyperOption
-from nemotron.cli.commands.build import option
+from nemotron.cli.parameters import option
 
 TABLE, WIDE, YAML, CSV, JSON = "table", "wide", "yaml", "csv", "json"
 FORMS = (WIDE, YAML, CSV, JSON)

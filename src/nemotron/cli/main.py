@@ -11,11 +11,10 @@ from typing import TextIO, cast
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.visible import VisibleStream
+from nemotron.cli.builtin import PROGRAM
 from nemotron.cli.click import Abort, ClickException, Exit
 from nemotron.cli.masked import mask_streams
 from nemotron.cli.text import colour_wanted
-
-PROGRAM = "nemotron"
 
 CLOSED_PIPE = 141
 """128 + SIGPIPE: what a shell says of a command whose reader has gone (`| head -1`), as of `cat`."""

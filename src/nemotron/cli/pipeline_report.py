@@ -14,7 +14,7 @@ from nemo_runspec.source import display_path
 from nemo_runspec.sweeps.model import Member, Sweep
 from nemo_runspec.sweeps.status import Status
 from nemo_runspec.text import clean, one_line
-from nemotron.cli.commands.jobs.formatting import COLOURS, took
+from nemotron.cli.job_formatting import COLOURS, took
 from nemotron.cli.tables import Styled
 from nemotron.cli.text import paint, table
 

@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from nemo_runspec.backends import LISTED, get_backend, listed_executors
 from nemo_runspec.errors import UserError
 from nemotron import DOCUMENTATION
+from nemotron.cli.builtin import COMMANDS
 from nemotron.cli.click import Command, Context, Exit, TyperCommand, TyperGroup, TyperOption
 from nemotron.cli.strict import StrictGroup
 from nemotron.cli.text import literal
-
-COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("nemotron.cli.commands.init:make", "Begin: write an env.toml, and a recipe that runs."),
-    "list": ("nemotron.cli.commands.list:make", "Every recipe and step there is."),
-    "run": ("nemotron.cli.commands.run:make", "Run a script of your own on a profile."),
-    "steps": ("nemotron.cli.commands.steps:make", "Steps: list, show, run, lint, plan, …"),
-    "artifacts": (
-        "nemotron.cli.commands.artifacts:make",
-        "What jobs make and read: list, show, lineage, diff, check, add, tag, pull, rm.",
-    ),
-    "pipe": ("nemotron.cli.commands.pipe:make", "Steps one after another, each with what those before it have made."),
-    "env": ("nemotron.cli.commands.env:make", "Execution profiles: list, show, check, add, set, fields, …"),
-    "jobs": (
-        "nemotron.cli.commands.jobs:make",
-        "Jobs of this user: list, show, status, logs, diagnose, stop, retry, …",
-    ),
-    "doctor": ("nemotron.cli.commands.doctor:make", "Is a profile, or this machine, going to work?"),
-    "docker": ("nemotron.cli.commands.docker:make", "Docker: build a recipe's image."),
-    "kit": ("nemotron.cli.commands.kit:make", "Tools for a cluster: squash files and container builds on Slurm."),
-    "cache": ("nemotron.cli.commands.cache:make", "What can be made or fetched again: show it, take it away."),
-    "apply": ("nemotron.cli.commands.apply:make", "Run a plan saved with --dry-run --out."),
-    "diff": ("nemotron.cli.commands.diff:make", "What differs between two plans or runs."),
-    "version": ("nemotron.cli.commands.version:make", "The version; with -v of what is installed with it, too."),
-    "help": ("nemotron.cli.commands.help:make", "What --help shows: nemotron help jobs list"),
-}
-"""Built-in commands: where each is made, and its line in the help. A module is imported when its command is named."""
 
 
 def make_root() -> TyperGroup:
@@ -61,11 +35,6 @@ def make_root() -> TyperGroup:
         epilog=f"Details of a recipe: nemotron nano3 pretrain --help\n\nDocumentation: docs/ of the source; "
         f"once it is published: {DOCUMENTATION}",
     )  # fmt: skip
-
-
-def names_folder(argv: Sequence[str]) -> bool:
-    """True if a command line's first word may be a family or a recipe."""
-    return bool(argv) and not argv[0].startswith("-") and argv[0] not in COMMANDS
 
 
 class RootGroup(StrictGroup):
@@ -92,7 +61,7 @@ class RootGroup(StrictGroup):
             return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1]) if self._listing else _load(cmd_name)
         if cmd_name in LISTED:
             return self._platform(cmd_name)
-        from nemotron.cli.folders import recipe_or_group
+        from nemotron.cli.recipes.folders import recipe_or_group
 
         return recipe_or_group(cmd_name) or self._platform(cmd_name)
 
@@ -114,7 +83,7 @@ class RootGroup(StrictGroup):
         """The command the first word names; an unknown one is an error with a suggestion."""
         if args[0] in COMMANDS:
             return args[0], self.get_command(ctx, args[0]), args[1:]
-        from nemotron.cli.folders import resolve
+        from nemotron.cli.recipes.folders import resolve
 
         return resolve(self, ctx, args, "")
 

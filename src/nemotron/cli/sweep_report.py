@@ -16,9 +16,9 @@ from nemo_runspec.sweeps.status import Status, status_of
 from nemo_runspec.sweeps.store import SweepStore
 from nemo_runspec.sweeps.table import Table, TableRow, make_table, number, short_names, short_value, why_no_picture
 from nemo_runspec.text import clean, count, one_line
-from nemotron.cli.commands.jobs.formatting import coloured, took
 from nemotron.cli.forms import CSV as CSV_FORM
 from nemotron.cli.forms import JSON, TABLE, YAML, print_data
+from nemotron.cli.job_formatting import coloured, took
 from nemotron.cli.pipeline_report import as_json as pipeline_as_json
 from nemotron.cli.pipeline_report import stage_lines, stages_as_csv
 from nemotron.cli.sweep_display import COLOURS, first_line

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nemotron.cli.click import Command
-from nemotron.cli.commands.build import argument, command, option
 from nemotron.cli.complete import plans
 from nemotron.cli.options import label_parameters
+from nemotron.cli.parameters import argument, command, option
 
 if TYPE_CHECKING:
     from nemo_runspec.plans.model import Plan

@@ -11,7 +11,7 @@ from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.text import clean, shorten, size
 from nemotron.cli.click import Command, Context
 from nemotron.cli.command import Group
-from nemotron.cli.commands.build import SETTINGS, command, option
+from nemotron.cli.parameters import SETTINGS, command, option
 from nemotron.cli.text import table
 
 if TYPE_CHECKING:

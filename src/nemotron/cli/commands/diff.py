@@ -9,8 +9,8 @@ from typing import Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import clean
 from nemotron.cli.click import Command
-from nemotron.cli.commands.build import argument, command, option
 from nemotron.cli.complete import plans
+from nemotron.cli.parameters import argument, command, option
 from nemotron.cli.text import paint
 
 

@@ -8,8 +8,8 @@ from nemo_runspec.catalog import STEPS, Recipe, find_recipe, find_recipes
 from nemo_runspec.errors import UserError
 from nemo_runspec.planning.container_build import KIND
 from nemotron.cli.click import Command, Context, TyperOption
-from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.options import option_parameters
+from nemotron.cli.parameters import argument, command, group, option
 from nemotron.cli.text import literal
 
 _FILE = "Dockerfile"

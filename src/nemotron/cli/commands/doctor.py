@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.text import count, one_line
 from nemotron.cli import complete
 from nemotron.cli.click import Command
-from nemotron.cli.commands.build import argument, command, option
 from nemotron.cli.forms import print_json
+from nemotron.cli.parameters import argument, command, option
 from nemotron.cli.text import paint, table
 
 if TYPE_CHECKING:

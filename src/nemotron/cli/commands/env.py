@@ -18,7 +18,7 @@ from nemo_runspec.text import clean, count
 from nemotron.cli import complete
 from nemotron.cli.click import Command
 from nemotron.cli.commands import env_edit, env_fields
-from nemotron.cli.commands.build import argument, command, group, option
+from nemotron.cli.parameters import argument, command, group, option
 from nemotron.cli.tables import Styled
 from nemotron.cli.text import paint, table
 

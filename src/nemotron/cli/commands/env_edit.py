@@ -22,7 +22,7 @@ from nemo_runspec.source import display_path
 from nemo_runspec.toml import KeyPath, read_toml
 from nemotron.cli import complete
 from nemotron.cli.click import Command, Context
-from nemotron.cli.commands.build import argument, command, option
+from nemotron.cli.parameters import argument, command, option
 from nemotron.cli.text import paint, table
 
 _FIRST = ("extends", "executor")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nemotron.cli.click import Command, Context, TyperGroup
-from nemotron.cli.commands.build import argument, command
+from nemotron.cli.parameters import argument, command
 
 
 def make(help_text: str) -> Command:
@@ -17,7 +17,7 @@ def make(help_text: str) -> Command:
 
 
 def _call(words: Sequence[str]) -> int:
-    from nemotron.cli.main import PROGRAM
+    from nemotron.cli.builtin import PROGRAM
     from nemotron.cli.root import make_root
 
     make_root().main(args=[*words, "--help"], prog_name=PROGRAM, standalone_mode=False)

@@ -15,8 +15,8 @@ from nemo_runspec.profiles.files import project_root, target_file
 from nemo_runspec.source import display_path
 from nemotron.cli import complete
 from nemotron.cli.click import Command, TyperOption
-from nemotron.cli.commands.build import command, option
 from nemotron.cli.confirm import can_ask
+from nemotron.cli.parameters import command, option
 from nemotron.cli.setup.files import sections, write_profile
 from nemotron.cli.setup.interview import TerminalInterview, option_of
 from nemotron.cli.setup.recipe import needs_image, recipe_folder, write_recipe

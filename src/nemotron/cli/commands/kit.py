@@ -9,9 +9,9 @@ from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
 from nemotron.cli import complete
 from nemotron.cli.click import Command, Context, TyperOption
-from nemotron.cli.commands.build import argument, command, group
 from nemotron.cli.options import read_invocation, recipe_parameters
-from nemotron.cli.recipe import ARGS, PassthroughCommand
+from nemotron.cli.parameters import argument, command, group
+from nemotron.cli.recipes.recipe import ARGS, PassthroughCommand
 from nemotron.cli.text import literal
 
 _BUILD = "/build/"
@@ -80,7 +80,7 @@ class _Build(PassthroughCommand):
 
     def invoke(self, ctx: Context) -> int:
         """Runs the build; the return value is the exit code."""
-        from nemotron.cli.execute import execute
+        from nemotron.cli.recipes.execute import execute
 
         recipe = _find(ctx.params.pop("recipe"), ctx.params.pop("part"))
         return execute(recipe, read_invocation(ctx.params, ctx.meta[ARGS]))

@@ -9,7 +9,7 @@ from nemo_runspec.catalog import Recipe, find_recipes
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.lines import text_lines
 from nemotron.cli.click import Command
-from nemotron.cli.commands.build import argument, command, option
+from nemotron.cli.parameters import argument, command, option
 from nemotron.cli.tables import Cell, Styled
 from nemotron.cli.text import paint, table
 
@@ -67,7 +67,7 @@ def _rows(recipe: Recipe, beginning: str) -> list[tuple[Cell, ...]]:
 
 def _problem(recipe: Recipe) -> str | None:
     """Why a recipe cannot be used: its header, or a name that a built-in command has taken."""
-    from nemotron.cli.root import COMMANDS
+    from nemotron.cli.builtin import COMMANDS
 
     if recipe.family in COMMANDS and not recipe.is_step:
         return f"'{recipe.family}' is a built-in command; rename the folder, or: nemotron run {recipe.script}"

@@ -7,11 +7,12 @@ from typing import Any
 
 from nemo_runspec.errors import UserError
 from nemotron.cli import complete
-from nemotron.cli.click import Command, CompletionItem, Context, TyperOption
+from nemotron.cli.click import Command, CompletionItem, Context
 from nemotron.cli.command import OneCommand
-from nemotron.cli.commands.build import SETTINGS, argument, option
 from nemotron.cli.commands.steps import complete as of_steps
-from nemotron.cli.options import Invocation, option_parameters, read_values
+from nemotron.cli.options import option_parameters, read_values
+from nemotron.cli.parameters import SETTINGS, argument
+from nemotron.cli.pipe_options import OPTIONS, check_full, stretch
 
 _HELP = (
     "Steps one after another: FILE.yaml, or STEP STEP …\n\n"
@@ -19,10 +20,6 @@ _HELP = (
     "same code, config and inputs is not run again. STEP@CONFIG names a step's own config. KEY=VALUE is for every "
     "step, STEP:KEY=VALUE for one."
 )
-OPTIONS = (
-    "--config", "--run", "--batch", "--dry-run", "--full", "--name", "--tag", "--note", "--env", "--env-file", "--yes",
-    "--json",
-)  # fmt: skip
 
 
 def make(help_text: str) -> Command:
@@ -32,14 +29,13 @@ def make(help_text: str) -> Command:
     )
     words.metavar = "FILE|STEP... [KEY=VALUE]..."
     options = option_parameters(OPTIONS)
-    return Pipe("pipe", help=_HELP, callback=_call, params=[words, *options, *stretch()], context_settings=SETTINGS)
-
-
-def stretch(complete: Any = of_steps.idents) -> list[TyperOption]:
-    """`--from` and `--to`, by which more or less is run than what has changed."""
-    again = "Run this step and all after it again, whatever an earlier run has made."
-    until = "Leave out what comes after this step."
-    return [option(name, text, value="STEP", complete=complete) for name, text in (("--from", again), ("--to", until))]
+    return Pipe(
+        "pipe",
+        help=_HELP,
+        callback=_call,
+        params=[words, *options, *stretch(of_steps.idents)],
+        context_settings=SETTINGS,
+    )
 
 
 class Pipe(OneCommand):
@@ -74,12 +70,6 @@ def _call(**values: Any) -> int:
             "which steps?", remedy="nemotron pipe FILE.yaml, or nemotron pipe STEP STEP; see: nemotron steps list"
         )
     check_full(invocation)
-    from nemotron.cli.pipelines import pipe
+    from nemotron.cli.recipes.pipelines import pipe
 
     return pipe(words, invocation, start, end)
-
-
-def check_full(invocation: Invocation) -> None:
-    """Raises `UserError` for `--full` where nothing is shown."""
-    if invocation.full and not invocation.dry_run:
-        raise UserError("--full shows a dry run", remedy="add --dry-run")

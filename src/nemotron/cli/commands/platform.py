@@ -9,9 +9,9 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
 from nemotron.cli import complete
 from nemotron.cli.click import Command
-from nemotron.cli.commands.build import argument, command, group, option
-from nemotron.cli.commands.jobs.formatting import fitted
 from nemotron.cli.forms import print_json
+from nemotron.cli.job_formatting import fitted
+from nemotron.cli.parameters import argument, command, group, option
 from nemotron.cli.tables import Styled
 from nemotron.cli.text import literal, table
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from nemo_runspec.catalog import script_of_ones_own
 from nemo_runspec.paths import expanded
 from nemotron.cli.click import Command, Context
-from nemotron.cli.commands.build import argument
 from nemotron.cli.complete import scripts
 from nemotron.cli.options import read_invocation, recipe_parameters
-from nemotron.cli.recipe import ARGS, PassthroughCommand
+from nemotron.cli.parameters import argument
+from nemotron.cli.recipes.recipe import ARGS, PassthroughCommand
 
 
 def make(help_text: str) -> Command:
@@ -29,7 +29,7 @@ class _RunScript(PassthroughCommand):
 
     def invoke(self, ctx: Context) -> int:
         """Runs the script; the return value is the exit code."""
-        from nemotron.cli.execute import execute
+        from nemotron.cli.recipes.execute import execute
 
         recipe = script_of_ones_own(expanded(ctx.params.pop("path")))
         return execute(recipe, read_invocation(ctx.params, ctx.meta[ARGS], recipe.configs))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nemo_runspec import tracing
 from nemotron.cli.click import Command
-from nemotron.cli.commands.build import command, option
+from nemotron.cli.parameters import command, option
 from nemotron.cli.text import table
 
 _PARTS = ("nemo-run", "leptonai", "hydra-core", "typer", "rich", "uv")

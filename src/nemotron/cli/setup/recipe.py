@@ -25,7 +25,7 @@ def recipe_folder(name: str, project: Path) -> Path:
     Raises:
         UserError: it is no name of a recipe, or there is something already.
     """
-    from nemotron.cli.root import COMMANDS
+    from nemotron.cli.builtin import COMMANDS
 
     if not _NAME.fullmatch(name) or name.split("/")[0] in (*COMMANDS, _TAKEN):
         raise UserError(

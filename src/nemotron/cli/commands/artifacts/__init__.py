@@ -8,10 +8,10 @@ from nemotron.cli import complete as names
 from nemotron.cli.click import Command, Parameter, TyperOption
 from nemotron.cli.commands.artifacts import change, complete, diff, lineage, listing, pull, show
 from nemotron.cli.commands.artifacts.check import make_check
-from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.commands.jobs.complete import jobs as complete_jobs
 from nemotron.cli.commands.steps.complete import types as complete_types
 from nemotron.cli.forms import formed, output_options
+from nemotron.cli.parameters import argument, command, group, option
 
 _LIST = (
     "The versions of artifacts: the newest of each, or all of one.\n\n"

@@ -15,9 +15,9 @@ from nemo_runspec.lines import text_lines
 from nemo_runspec.paths import expanded
 from nemo_runspec.text import clean, count
 from nemotron.cli.click import Command
-from nemotron.cli.commands.build import argument, command, option
 from nemotron.cli.commands.steps import complete
 from nemotron.cli.complete import files
+from nemotron.cli.parameters import argument, command, option
 
 _PACKAGES = {"pyarrow": "pyarrow>=17"}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nemo_runspec.records.cancel_request import GRACE
 from nemotron.cli.click import Command, Parameter, TyperOption
-from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.commands.jobs import (
     act,
     cloud,
@@ -25,6 +24,7 @@ from nemotron.cli.commands.jobs import (
 from nemotron.cli.commands.jobs.output import sort_option
 from nemotron.cli.commands.jobs.selector import conditions, everything, selecting, yes
 from nemotron.cli.forms import formed, output_options
+from nemotron.cli.parameters import argument, command, group, option
 from nemotron.cli.text import literal
 
 _JOB = "A job's name, the beginning or the last part of it, or 'last'; of a sweep or a pipeline that is its newest job."

@@ -11,12 +11,12 @@ from nemo_runspec.errors import UserError
 from nemo_runspec.records.cancel_request import GRACE
 from nemo_runspec.records.record import code_and_why
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.formatting import as_json as to_json
-from nemotron.cli.commands.jobs.formatting import coloured
 from nemotron.cli.commands.jobs.messages import say
 from nemotron.cli.commands.jobs.selector import Conditions, asked, words_of
-from nemotron.cli.commands.jobs.sweeps import SweepNow, sweep_json, sweep_now, sweep_said
 from nemotron.cli.forms import print_json
+from nemotron.cli.job_formatting import as_json as to_json
+from nemotron.cli.job_formatting import coloured
+from nemotron.cli.sweep_summary import SweepNow, sweep_json, sweep_now, sweep_said
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord

@@ -11,9 +11,9 @@ from nemo_runspec.diagnosis.display import platform_of, rows_of
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.record import code_and_why
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.formatting import coloured, print_table
 from nemotron.cli.commands.jobs.messages import said_when_slow
 from nemotron.cli.forms import print_json
+from nemotron.cli.job_formatting import coloured, print_table
 from nemotron.cli.text import short_moment, table
 
 if TYPE_CHECKING:

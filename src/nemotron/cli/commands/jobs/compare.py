@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.formatting import COLOURS, seconds
 from nemotron.cli.commands.jobs.output import METRICS, facts_of, hours_text
 from nemotron.cli.forms import CSV, TABLE, WIDE, as_csv, print_data
+from nemotron.cli.job_formatting import COLOURS, seconds
 from nemotron.cli.tables import Cell, Styled, text_of
 from nemotron.cli.text import paint, table, terminal_width
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.console import note
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count, one_line
-from nemotron.cli.commands.jobs.formatting import age, numbers, print_table, progress_said, short_time, took
-from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.output import facts_of, ordered, print_rows
-from nemotron.cli.commands.jobs.sweeps import sweep_json, sweep_now, sweep_row, tagged
 from nemotron.cli.forms import CSV, JSON, TABLE, WIDE, YAML, print_data
+from nemotron.cli.job_formatting import age, numbers, print_table, progress_said, short_time, took
+from nemotron.cli.job_formatting import as_json as to_json
+from nemotron.cli.sweep_summary import sweep_json, sweep_now, sweep_row, tagged
 from nemotron.cli.text import paint
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.errors import UserError, did_you_mean
 from nemo_runspec.text import one_line
 from nemotron.cli.click import Parameter
-from nemotron.cli.commands.build import option
-from nemotron.cli.commands.jobs.formatting import COLOURS, seconds, short_time
 from nemotron.cli.forms import CSV, WIDE, as_csv, print_data
+from nemotron.cli.job_formatting import COLOURS, seconds, short_time
+from nemotron.cli.parameters import option
 from nemotron.cli.tables import Cell, Styled, has_room
 from nemotron.cli.text import table, terminal_width
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.duration import span
 from nemo_runspec.text import clean, count, one_line
-from nemotron.cli.commands.jobs.formatting import coloured, print_table
 from nemotron.cli.commands.jobs.messages import said_when_slow
 from nemotron.cli.forms import print_json
+from nemotron.cli.job_formatting import coloured, print_table
 from nemotron.cli.text import paint
 
 if TYPE_CHECKING:

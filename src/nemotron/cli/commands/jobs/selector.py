@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import count
 from nemotron.cli.click import Parameter, TyperOption
-from nemotron.cli.commands.build import option
 from nemotron.cli.commands.jobs import complete
 from nemotron.cli.complete import tags
+from nemotron.cli.parameters import option
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobStore

@@ -12,10 +12,10 @@ from nemo_runspec.records.on_end import told_of
 from nemo_runspec.records.unregistered import LATER, is_unregistered
 from nemo_runspec.regular import NotRegular, read_regular
 from nemo_runspec.text import clean, count, one_line
-from nemotron.cli.commands.jobs.formatting import age, coloured, local_time, numbers, progress_said, took
-from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.output import facts_of, print_rows
 from nemotron.cli.forms import TABLE
+from nemotron.cli.job_formatting import age, coloured, local_time, numbers, progress_said, took
+from nemotron.cli.job_formatting import as_json as to_json
 from nemotron.cli.text import paint, table
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_runspec.errors import UserError
 from nemo_runspec.text import one_line
-from nemotron.cli.commands.jobs.formatting import ago, local_time, print_table, progress_said, table_lines, took
-from nemotron.cli.commands.jobs.formatting import as_json as to_json
 from nemotron.cli.commands.jobs.messages import said_when_slow, say
 from nemotron.cli.commands.jobs.output import facts_of, ordered, print_rows
 from nemotron.cli.commands.jobs.selector import Conditions, words_of
 from nemotron.cli.commands.jobs.watch import Look
 from nemotron.cli.commands.jobs.watch import watch as watch_until_over
 from nemotron.cli.forms import CSV, JSON, TABLE, WIDE, json_text
+from nemotron.cli.job_formatting import ago, local_time, print_table, progress_said, table_lines, took
+from nemotron.cli.job_formatting import as_json as to_json
 
 if TYPE_CHECKING:
     from nemo_runspec.records import JobRecord, JobStore

@@ -13,8 +13,8 @@ from nemo_runspec.polling import Backoff
 from nemo_runspec.records.record import JobRecord
 from nemo_runspec.text import one_line
 from nemo_runspec.visible import unfiltered
-from nemotron.cli.commands.jobs.formatting import coloured
 from nemotron.cli.commands.jobs.messages import say
+from nemotron.cli.job_formatting import coloured
 from nemotron.cli.text import colour_wanted
 
 _UP = "\x1b[{}F\x1b[J"  # to the beginning of the line so many above, and all below cleared (ECMA-48, CPL, ED)

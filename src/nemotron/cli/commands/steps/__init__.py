@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nemotron.cli.click import Command, TyperOption
-from nemotron.cli.commands.build import argument, command, group, option
 from nemotron.cli.commands.steps import complete, listing, run
 from nemotron.cli.forms import formed, output_options
+from nemotron.cli.parameters import argument, command, group, option
 from nemotron.cli.text import literal
 
 _ID = "A step's identifier, such as sft/automodel, or its last part where no other step has it: mcq."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from nemo_runspec.steps import find_step
 from nemotron.cli.click import Context
-from nemotron.cli.commands.build import argument
 from nemotron.cli.commands.steps import complete
 from nemotron.cli.complete import TYPED
 from nemotron.cli.options import read_invocation, recipe_parameters
-from nemotron.cli.recipe import ARGS, PassthroughCommand
+from nemotron.cli.parameters import argument
+from nemotron.cli.recipes.recipe import ARGS, PassthroughCommand
 from nemotron.cli.text import literal
 
 
@@ -36,7 +36,7 @@ class RunStep(PassthroughCommand):
 
     def invoke(self, ctx: Context) -> int:
         """Runs the step; the return value is the exit code."""
-        from nemotron.cli.execute import execute
+        from nemotron.cli.recipes.execute import execute
 
         recipe = find_step(ctx.params.pop("id"))
         return execute(recipe, read_invocation(ctx.params, ctx.meta[ARGS], recipe.configs))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_runspec.errors import UserError
 from nemo_runspec.records.record import code_and_why
 from nemo_runspec.text import count, one_line
-from nemotron.cli.commands.jobs.formatting import coloured, short_time
+from nemotron.cli.job_formatting import coloured, short_time
 
 if TYPE_CHECKING:
     from nemo_runspec.records.index import Entry

@@ -81,9 +81,9 @@ def _recipe(path: str) -> Command | None:
     if recipe is None:
         return None
     if recipe.problem() is None and recipe.spec.kind == PIPE:
-        from nemotron.cli.pipe_recipe import PipeCommand
+        from nemotron.cli.recipes.pipe_recipe import PipeCommand
 
         return PipeCommand(recipe)
-    from nemotron.cli.recipe import RecipeCommand
+    from nemotron.cli.recipes.recipe import RecipeCommand
 
     return RecipeCommand(recipe)

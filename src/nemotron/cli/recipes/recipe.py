@@ -62,6 +62,6 @@ class RecipeCommand(PassthroughCommand):
 
     def invoke(self, ctx: Context) -> int:
         """Runs the recipe; the return value is the exit code."""
-        from nemotron.cli.execute import execute
+        from nemotron.cli.recipes.execute import execute
 
         return execute(self.recipe, read_invocation(ctx.params, ctx.meta[ARGS], self.recipe.configs))

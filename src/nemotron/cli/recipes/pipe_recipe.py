@@ -8,9 +8,9 @@ from nemo_runspec.catalog import Recipe
 from nemotron.cli.bare import with_profile
 from nemotron.cli.click import Context, TyperArgument
 from nemotron.cli.command import OneCommand
-from nemotron.cli.commands.build import SETTINGS
-from nemotron.cli.commands.pipe import OPTIONS, check_full, stretch
 from nemotron.cli.options import option_parameters, read_invocation
+from nemotron.cli.parameters import SETTINGS
+from nemotron.cli.pipe_options import OPTIONS, check_full, stretch
 from nemotron.cli.text import literal
 
 
@@ -28,7 +28,7 @@ class PipeCommand(OneCommand):
         )
         super().__init__(
             recipe.path.rsplit("/", 1)[-1],
-            params=[*option_parameters(OPTIONS), *stretch(complete=_steps_of), overrides],
+            params=[*option_parameters(OPTIONS), *stretch(_steps_of), overrides],
             help=literal(recipe.spec.description or recipe.path),
             rich_help_panel="Recipes",
             context_settings=dict(SETTINGS),
@@ -48,7 +48,7 @@ class PipeCommand(OneCommand):
 
     def invoke(self, ctx: Context) -> int:
         """Runs the pipeline; the return value is the exit code."""
-        from nemotron.cli.pipelines import pipe_recipe
+        from nemotron.cli.recipes.pipelines import pipe_recipe
 
         values = dict(ctx.params)
         start, end = values.pop("from"), values.pop("to")

@@ -99,7 +99,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Three processes for two cores: half of the time tests wait for something. xdist's own variable says otherwise."""
-    return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else 3 * (os.cpu_count() or 1) // 2 or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else max(1, 3 * cores // 2)
 
 
 # A lab suite is marked lab("slurm", how="what to do to get it"), a test that takes seconds is marked slow, or stands in

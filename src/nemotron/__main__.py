@@ -31,7 +31,7 @@ def _loaded(argv: Sequence[str]) -> Callable[[Sequence[str]], int]:
     """What runs a command line. Ctrl-C waits until it is there: an import that it cuts off may swallow it, or hang."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        import nemotron.cli.root
+        import nemotron.cli.root  # what `run` begins with
         from nemotron.cli.builtin import names_folder
 
         if names_folder(argv):

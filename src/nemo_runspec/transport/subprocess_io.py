@@ -113,11 +113,11 @@ class Exchange:
             selector.register(self._output, selectors.EVENT_READ)
             selector.register(self._input, selectors.EVENT_WRITE)
             while True:
-                events = selector.select(max(0.0, deadline - time.monotonic()))
-                if not events:
+                left = deadline - time.monotonic()
+                ready = {key.fileobj for key, _ in selector.select(max(0.0, left))}
+                if left <= 0 and self._output not in ready:  # what is sent now would be done, and not believed
                     raise Late
-                ready = {key.fileobj for key, _ in events}
-                if self._input in ready:
+                if self._input in ready and left > 0:
                     more = self._give(pending, blocks)
                     if more is None:
                         selector.unregister(self._input)

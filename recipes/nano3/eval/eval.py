@@ -66,7 +66,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "_shared"))
 
-from nano3.settings import build, start
+from nano3.settings import build, loading, start
 
 
 def main(config: dict[str, Any]) -> int:
@@ -79,8 +79,8 @@ def main(config: dict[str, Any]) -> int:
 
 
 def _measure(config: dict[str, Any]) -> int:
-    from nano3.tiny.measure import EvalSettings, measure
-
+    with loading():
+        from nano3.tiny.measure import EvalSettings, measure
     here = Path(__file__).resolve().parent
     questions = str(config.get("questions", "")).replace("recipe://", f"{here}/", 1)
     return measure(build(EvalSettings, {**config, "questions": questions}))

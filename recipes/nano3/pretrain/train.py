@@ -69,7 +69,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "_shared"))
 
-from nano3.settings import build, start
+from nano3.settings import build, loading, start
 
 
 def main(config: dict[str, Any]) -> int:
@@ -78,10 +78,10 @@ def main(config: dict[str, Any]) -> int:
         from nano3 import bridge
 
         return bridge.train(config)
-    from nano3.tiny.loop import train
-    from nano3.tiny.pretraining import Pretraining
-    from nano3.tiny.settings import TinySettings
-
+    with loading():
+        from nano3.tiny.loop import train
+        from nano3.tiny.pretraining import Pretraining
+        from nano3.tiny.settings import TinySettings
     return train(build(TinySettings, config), Pretraining)
 
 

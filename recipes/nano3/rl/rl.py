@@ -81,7 +81,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "_shared"))
 
-from nano3.settings import build, start
+from nano3.settings import build, loading, start
 
 
 def main(config: dict[str, Any]) -> int:
@@ -90,9 +90,9 @@ def main(config: dict[str, Any]) -> int:
         from nano3 import nemo_rl
 
         return nemo_rl.train(build(nemo_rl.NemoRlSettings, config))
-    from nano3.grpo.loop import train
-    from nano3.grpo.settings import RlSettings
-
+    with loading():
+        from nano3.grpo.loop import train
+        from nano3.grpo.settings import RlSettings
     return train(build(RlSettings, config))
 
 

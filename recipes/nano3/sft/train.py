@@ -83,7 +83,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "_shared"))
 
-from nano3.settings import build, start
+from nano3.settings import build, loading, start
 
 
 def main(config: dict[str, Any]) -> int:
@@ -92,10 +92,10 @@ def main(config: dict[str, Any]) -> int:
         from nano3 import bridge
 
         return bridge.finetune(config)
-    from nano3.tiny.finetuning import FineTuning
-    from nano3.tiny.loop import train
-    from nano3.tiny.settings import SftSettings
-
+    with loading():
+        from nano3.tiny.finetuning import FineTuning
+        from nano3.tiny.loop import train
+        from nano3.tiny.settings import SftSettings
     return train(build(SftSettings, config), FineTuning)
 
 

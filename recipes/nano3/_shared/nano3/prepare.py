@@ -30,7 +30,7 @@ from nano3.indexed_parts import histogram_of, join, type_code_of
 from nano3.inputs import Input, look_at
 from nano3.metrics import ShardProgress
 from nano3.prepare_shard import tokenize
-from nano3.settings import SettingsError
+from nano3.settings import SettingsError, loading
 from nano3.shards import MOST, Result, Shard, folder_of, plan_shards, run_shards
 
 LAYOUT = 1
@@ -197,8 +197,8 @@ def _tokenizer(settings: PrepareSettings, files: dict[str, list[Path]], partial:
     """What there is to know of the tokenizer, which is written unless an earlier run has done it."""
     facts = partial / "tokenizer.json"
     if not facts.is_file():
-        from nano3.tokens import load_tokenizer, save_tokenizer, train_tokenizer  # transformers takes its time
-
+        with loading():  # transformers takes its time
+            from nano3.tokens import load_tokenizer, save_tokenizer, train_tokenizer
         if settings.tokenizer.path is not None:
             made = load_tokenizer(settings.tokenizer.path)
         else:

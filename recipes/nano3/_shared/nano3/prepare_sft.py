@@ -11,7 +11,7 @@ from nano3.dataset_folder import fresh, tell_rows
 from nano3.packing import pack_files
 from nano3.prepare_sft_shard import render
 from nano3.rows import SPLITS, prepare_rows, run
-from nano3.settings import SettingsError
+from nano3.settings import SettingsError, loading
 from nano3.shards import Result, Shard, folder_of
 
 TOO_LONG = ("drop", "cut", "fail")
@@ -88,8 +88,8 @@ def _tell_answers(results: list[Result]) -> None:
 
 
 def _tokenizer(settings: ChatTokenizerSettings) -> Any:
-    from nano3.tokens import load_tokenizer  # transformers takes its time
-
+    with loading():  # transformers takes its time
+        from nano3.tokens import load_tokenizer
     tokenizer = load_tokenizer(settings.path)
     if settings.chat_template is not None:
         named = settings.chat_template

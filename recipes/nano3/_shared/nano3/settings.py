@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import gc
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,6 +40,21 @@ def start(description: str, main: Callable[[dict[str, Any]], int | None]) -> int
     except SettingsError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    finally:
+        gc.freeze()  # Python looks through everything as it ends, several times
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Around imports of large libraries, whose objects stay to the end: nobody looks for garbage among them, then or
+    later.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def config_argument(description: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -31,6 +32,8 @@ def start(description: str, step: Callable[[Config], None], *, alone: bool = Tru
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    finally:
+        gc.freeze()  # Python looks through everything as it ends, several times
     return 0
 
 

@@ -5,8 +5,8 @@ A part is `PREFIX.bin`, the tokens, and `PREFIX.lengths`, the length of each doc
 
 from __future__ import annotations
 
-import itertools
 import os
+from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -26,26 +26,41 @@ def type_code_of(vocabulary_size: int) -> int:
 
 
 class PartWriter:
-    """Appends documents to a part."""
+    """Appends documents to a part.
 
-    def __init__(self, prefix: Path, type_code: int) -> None:
-        self._type = np.dtype(TYPE_CODES[type_code])
+    Args:
+        prefix: of its files. `type_code`: Megatron's, of tokens. `end`: the token that ends a document.
+    """
+
+    def __init__(self, prefix: Path, type_code: int, end: int) -> None:
+        self._type, self._end = np.dtype(TYPE_CODES[type_code]), end
+        self._held, self._held_lengths = array(self._type.char), array("i")
         self._tokens, self._lengths = _beside(prefix, BIN).open("wb"), _beside(prefix, LENGTHS).open("wb")
         self.documents = self.tokens = 0
 
-    def append(self, documents: Sequence[Sequence[int]]) -> None:
-        """Add documents."""
-        lengths = np.fromiter(map(len, documents), np.int32, len(documents))
-        flat = np.fromiter(itertools.chain.from_iterable(documents), self._type, int(lengths.sum()))
-        self._tokens.write(flat.tobytes())
-        self._lengths.write(lengths.tobytes())
-        self.documents += len(documents)
-        self.tokens += len(flat)
+    def append(self, document: list[int]) -> None:
+        """Add a document and its end. Two bytes a token are held, or four: lists of numbers would fill the caches."""
+        self._held.fromlist(document)
+        self._held.append(self._end)
+        self._held_lengths.append(len(document) + 1)
+        if len(self._held) >= BLOCK:
+            self._write()
+
+    def _write(self) -> None:
+        for held, kind, stream in (
+            (self._held, self._type, self._tokens),
+            (self._held_lengths, np.dtype(np.int32), self._lengths),
+        ):
+            stream.write(np.array(held, kind).tobytes())
+        self.documents += len(self._held_lengths)
+        self.tokens += len(self._held)
+        del self._held[:], self._held_lengths[:]
 
     def __enter__(self) -> PartWriter:
         return self
 
     def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self._write()
         for stream in (self._tokens, self._lengths):
             stream.flush()
             os.fsync(stream.fileno())

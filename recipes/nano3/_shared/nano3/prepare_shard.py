@@ -27,18 +27,13 @@ def tokenize(job: dict[str, Any], shard: Shard, folder: Path) -> Result:
     tokenizer, eos = _tokenizer(job["tokenizer"]), job["eos_token_id"]
     rows, dropped = 0, Counter[str]()
     with ExitStack() as stack:
-        parts = {split: stack.enter_context(PartWriter(folder / split, job["type_code"])) for split in SPLITS}
+        parts = {split: stack.enter_context(PartWriter(folder / split, job["type_code"], eos)) for split in SPLITS}
         reading = job["rows"][shard.group]
         for batch in _batches(text for piece in shard.pieces for text in texts_of(piece, *reading, dropped=dropped)):
             texts = [text for text in batch if text]
             rows += len(batch)
-            made: dict[str, list[list[int]]] = {split: [] for split in SPLITS}
             for text, encoding in zip(texts, tokenizer.encode_batch_fast(texts, add_special_tokens=False), strict=True):
-                ids = encoding.ids
-                ids.append(eos)
-                made[split_of(text, *job["shares"])].append(ids)
-            for split, documents in made.items():
-                parts[split].append(documents)
+                parts[split_of(text, *job["shares"])].append(encoding.ids)
     return {
         "rows": rows,
         "dropped": dict(dropped),

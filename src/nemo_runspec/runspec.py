@@ -6,8 +6,9 @@ Every accepted key is used somewhere; an unknown one is an error with file and l
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -197,10 +198,36 @@ def read_runspec(script: Path, *, required: bool = True) -> Runspec:
                 remedy=f"run it as a script of your own: nemotron run {shown}",
             )
         return _plain(document, script)
-    lines = {".".join(k): n + block[1] - 1 for k, n in key_lines(block[0], elements=True).items()} if block else {}
+    lines = _Lines(*block) if block else {}
     check_header(table, shown, lines)
     spec = _build(table, document, lines, script)
     return replace(spec, cmd="bash {script}") if script.suffix == ".sh" and spec.cmd is None else spec
+
+
+class _Lines(Mapping[str, int]):
+    """The line in its file of each key of a block, found once one is asked for: a list of recipes asks for none.
+
+    Args:
+        text: the block's TOML.
+        first: the file line of its first line.
+    """
+
+    def __init__(self, text: str, first: int) -> None:
+        self._text, self._first = text, first
+
+    @cached_property
+    def _found(self) -> dict[str, int]:
+        lines = key_lines(self._text, elements=True)
+        return {".".join(key): number + self._first - 1 for key, number in lines.items()}
+
+    def __getitem__(self, key: str) -> int:
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def _block(text: str, shown: str) -> tuple[str, int] | None:

@@ -34,7 +34,9 @@ def check_files(folder: Path, *names: str, key: str = "data_dir") -> None:
     A file is held to its size alone: each process of a training looks at it, and may be one of many.
 
     Args:
-        folder: of the dataset. `names`: the files in it. `key`: what the settings call it.
+        folder: of the dataset.
+        names: the files in it.
+        key: what the settings call it.
 
     Raises:
         SettingsError: it is so.

@@ -29,7 +29,9 @@ class PartWriter:
     """Appends documents to a part.
 
     Args:
-        prefix: of its files. `type_code`: Megatron's, of tokens. `end`: the token that ends a document.
+        prefix: of its files.
+        type_code: Megatron's, of tokens.
+        end: the token that ends a document.
     """
 
     def __init__(self, prefix: Path, type_code: int, end: int) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import support
 from durations import KNOWN
+from together import TOGETHER
 
 HERE = Path(__file__).parent
 SUITE = """\
@@ -157,6 +158,24 @@ def test_the_longest_files_are_begun_first(tmp_path):
     words = ("-n", "1", "--dist", "loadfile", "--no-loadscope-reorder", "--verbose", "--verbose")
     done = run_suite(tmp_path, words=words, required=False, test_a=test * 2, test_b=test, test_c=test)
     assert re.findall(r"PASSED (test_\w)", done.stdout) == ["test_b", "test_c", "test_a"], done.stdout
+
+
+@pytest.mark.slow
+def test_files_that_belong_together_are_one_process_s(tmp_path):
+    first, _, _, last = TOGETHER["a Ray cluster"]
+    (folder := tmp_path / "tests" / "recipes").mkdir(parents=True)
+    for name in (first, last):
+        (folder / name).write_text(
+            "import os, pathlib\ndef test_it():\n    pathlib.Path(__file__ + '.by').write_text(str(os.getpid()))\n"
+        )
+    done = run_suite(tmp_path, words=("-n", "2", "--dist", "loadfile"), required=False)
+    assert done.returncode == 0, done.stdout
+    assert len({file.read_text() for file in folder.glob("*.by")}) == 1
+    assert len(list(folder.glob("*.by"))) == 2
+
+
+def test_files_that_belong_together_are_files_that_there_are():
+    assert [name for names in TOGETHER.values() for name in names if not (HERE / "recipes" / name).is_file()] == []
 
 
 def test_the_durations_that_are_known_are_of_files_that_there_are():

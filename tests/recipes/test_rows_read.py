@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import hashlib
 import json
@@ -13,13 +14,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nano3 import inputs, metrics, repeats
+from nano3 import indexed_parts, inputs, metrics, repeats
 from nano3.cleaning import EMPTY, NOT_TEXT, NOT_UNICODE, text_of
 from nano3.corpus import objects_of, pieces_of, texts_of
 from nano3.dataset_folder import check_files, check_prepared, fresh, is_whole, partial_folder, publish, tell_rows
 from nano3.prepare_rl import once
 from nano3.prepare_rl_shard import choose
-from nano3.settings import SettingsError
+from nano3.settings import SettingsError, loading
 from nano3.shards import Shard
 
 ODD = st.sampled_from(["\n", "\r\n", "\r", " ", "\t", '{"text": "é"}', "{}", "\u3000", "\u2028", "\x1c", "[1]", "x"])
@@ -180,7 +181,10 @@ def test_files_of_the_dataset_before_are_removed_and_readers_hold_the_others_to_
     (output / "manifest.json").unlink()
     with pytest.raises(SettingsError, match=r"it has no manifest\.json"):
         check_files(output, "train.jsonl")
-    check_prepared(output, "train.jsonl")  # of somebody else, as far as anybody can tell
+    for theirs in ('{"files": 1}', '{"files": {"train.jsonl": 1}}', "none of ours"):
+        check_prepared(output, "train.jsonl")  # of somebody else, as far as anybody can tell
+        (output / "manifest.json").write_text(theirs)
+    (output / "manifest.json").unlink()
     partial_folder(output, "data-1")
     with pytest.raises(SettingsError, match=r"^here .*: it has no manifest\.json"):
         check_prepared(output, "train.jsonl", key="here")
@@ -209,3 +213,28 @@ def test_progress_tells_rate_and_what_is_left_of_what_this_run_does(capsys, monk
     told = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [record["step"] for record in told] == [3, 5]
     assert told[0][f"{unit}_per_second"] == int(rate.replace(",", "")) and told[0]["seconds_left"] == 6
+
+
+@pytest.mark.parametrize(("code", "width"), [(8, 2), (4, 4)])
+def test_a_part_is_the_same_however_much_is_held(monkeypatch, tmp_path, code, width):
+    documents = [[1, 2, 3], [], [65_000], [7] * 9]
+    made = []
+    for held in (1, 5, 1 << 18):
+        monkeypatch.setattr(indexed_parts, "HELD", held)
+        with indexed_parts.PartWriter(tmp_path / str(held), code, 2) as part:
+            for document in documents:
+                part.append(document)
+        assert (part.documents, part.tokens) == (4, 17)
+        made.append([(tmp_path / f"{held}{end}").read_bytes() for end in (".bin", ".lengths")])
+    assert made[0] == made[1] == made[2]
+    assert made[0][0] == b"".join(n.to_bytes(width, "little") for each in documents for n in [*each, 2])
+    assert made[0][1] == b"".join((len(each) + 1).to_bytes(4, "little") for each in documents)
+
+
+def test_libraries_are_loaded_without_a_search_for_garbage_and_it_is_back_afterwards():
+    before, loaded = gc.get_freeze_count(), list[list[int]]()
+    with pytest.raises(ImportError), loading():
+        assert not gc.isenabled()
+        loaded += ([number] for number in range(100))
+        raise ImportError
+    assert gc.isenabled() and gc.get_freeze_count() > before

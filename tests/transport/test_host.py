@@ -72,6 +72,8 @@ def test_a_broken_script_is_an_ending_like_any_other(host):
 def test_a_script_that_takes_too_long_is_given_up(host, late):
     with late() as data, pytest.raises(Broken, match=r"within 60 s; whether it has run is not known"):
         host.run("sleep 600", data=data, timeout=60)
+    with late() as data, pytest.raises(Broken, match="within 60 s"):
+        host.run("while echo again; do :; done", data=data, timeout=60)  # however much it says
     assert host.run("echo still here").text == "still here\n"
 
 

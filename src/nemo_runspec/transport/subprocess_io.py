@@ -115,7 +115,8 @@ class Exchange:
             while True:
                 left = deadline - time.monotonic()
                 ready = {key.fileobj for key, _ in selector.select(max(0.0, left))}
-                if left <= 0 and self._output not in ready:  # what is sent now would be done, and not believed
+                # What is sent now would be done and not believed; what has ended may still be heard.
+                if left <= 0 and (self._output not in ready or self.process.poll() is None):
                     raise Late
                 if self._input in ready and left > 0:
                     more = self._give(pending, blocks)

@@ -55,9 +55,9 @@ def check_files(folder: Path, *names: str, key: str = "data_dir") -> None:
 def check_prepared(folder: Path, *names: str, key: str = "data_dir") -> None:
     """Raise as `check_files` does, where data preparation has made the folder, or had begun to.
 
-    Files that somebody else has made have neither a manifest nor unfinished shards beside them, and are taken.
+    Files that somebody else has made have neither such a manifest nor unfinished shards beside them, and are taken.
     """
-    if (folder / MANIFEST).exists() or any(folder.glob(f"{PARTIAL}data-*")):
+    if _files_of(folder) is not None or any(folder.glob(f"{PARTIAL}data-*")):
         check_files(folder, *names, key=key)
 
 
@@ -123,9 +123,9 @@ def tell_rows(
 
 
 def _files_of(folder: Path) -> dict[str, dict[str, Any]] | None:
-    """What the manifest of a folder names; None where there is none that can be read."""
+    """What the manifest of a folder names; None where there is none of ours that can be read."""
     try:
         files = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return {name: {**entry, "bytes": int(entry["bytes"])} for name, entry in files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return files if isinstance(files, dict) else None

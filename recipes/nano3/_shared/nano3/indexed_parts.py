@@ -17,6 +17,8 @@ import numpy.typing as npt
 from nano3.indexed import HEADER, LARGEST_SMALL_VOCABULARY, MAGIC, TYPE_CODES, VERSION
 
 BLOCK = 1 << 22
+HELD = 1 << 18
+"""Tokens of a part that are in memory before they are written, about."""
 BIN, LENGTHS, INDEX = ".bin", ".lengths", ".idx"
 
 
@@ -45,7 +47,7 @@ class PartWriter:
         self._held.fromlist(document)
         self._held.append(self._end)
         self._held_lengths.append(len(document) + 1)
-        if len(self._held) >= BLOCK:
+        if len(self._held) >= HELD:
             self._write()
 
     def _write(self) -> None:

@@ -51,11 +51,11 @@ def train(settings: NemoRlSettings) -> int:
         if not (source / file).is_file():
             raise SettingsError(f"source {source} has no {file}: the job is to run in NeMo-RL's container")
     for split in ("train", "validation"):
-        key = f"nemo_rl.data.{split}.data_path"
-        rows = Path(str(_at(settings.nemo_rl, key.removeprefix("nemo_rl."))))
+        path = f"data.{split}.data_path"
+        rows = Path(str(_at(sections, path)))
         if not rows.is_file():
-            raise SettingsError(f"{key}: {rows} is not there")
-        check_prepared(rows.parent, rows.name, key=key)
+            raise SettingsError(f"nemo_rl.{path}: {rows} is not there")
+        check_prepared(rows.parent, rows.name, key=f"nemo_rl.{path}")
     output.mkdir(parents=True, exist_ok=True)
     whole = {"defaults": str(source / settings.recipe), **sections}
     if settings.base is not None:

@@ -6,10 +6,10 @@ from typing import Any
 
 from nemo_runspec.catalog import Recipe
 from nemotron.cli.bare import with_profile
-from nemotron.cli.click import Context, TyperArgument
+from nemotron.cli.click import Context
 from nemotron.cli.command import OneCommand
 from nemotron.cli.options import option_parameters, read_invocation
-from nemotron.cli.parameters import SETTINGS
+from nemotron.cli.parameters import SETTINGS, argument
 from nemotron.cli.pipe_options import OPTIONS, check_full, stretch
 from nemotron.cli.text import literal
 
@@ -18,14 +18,9 @@ class PipeCommand(OneCommand):
     """`nemotron <family> <pipe>`."""
 
     def __init__(self, recipe: Recipe) -> None:
-        overrides = TyperArgument(
-            param_decls=["overrides"],
-            nargs=-1,
-            type=str,
-            required=False,
-            metavar="[KEY=VALUE]...",
-            help="KEY=VALUE is for every step, STEP:KEY=VALUE for one.",
-        )
+        said = "KEY=VALUE is for every step, STEP:KEY=VALUE for one."
+        overrides = argument("overrides", said, many=True, required=False)
+        overrides.metavar = "[KEY=VALUE]..."
         super().__init__(
             recipe.path.rsplit("/", 1)[-1],
             params=[*option_parameters(OPTIONS), *stretch(_steps_of), overrides],

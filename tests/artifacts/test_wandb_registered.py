@@ -12,7 +12,7 @@ from input_recipes import write_recipes
 from labs.fixtures import served
 from labs.s3.fixtures import s3_lab
 from labs.s3.lab import S3Lab
-from labs.wandb import ENVIRONMENTS, KEY, WandbLab
+from labs.wandb import ENVIRONMENTS, KEY, WandbLab, wandb_python
 from support import Project, process
 from waiting import until
 
@@ -148,7 +148,9 @@ def test_metrics_and_artifacts_are_one_run(project: Project, lab: WandbLab) -> N
 APPENDS = 'open(os.environ["NEMOTRON_METRICS_FILE"], "a").write(\'{"step": 1, "loss": 0.5}\\n\')\n'
 
 
-def test_offline_it_is_in_the_run_that_is_kept_and_a_version_once_that_is_sent(project: Project, lab: WandbLab) -> None:
+def test_offline_it_is_in_the_run_that_is_kept_and_a_version_once_that_is_sent(
+    project: Project, lab: WandbLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = process(project, "mine", "make").succeeds()
     job = recorded(project)
     [run] = (project.state / "jobs" / job["id"] / "wandb").glob(f"offline-run-*-{job['id']}")
@@ -158,7 +160,7 @@ def test_offline_it_is_in_the_run_that_is_kept_and_a_version_once_that_is_sent(p
     assert (data / "words").as_uri().encode() in text and str(data).encode() in text
     assert f"wandb sync {run}" in done.out
     assert "words is in the run that is kept here" in done.out
-    [python] = ENVIRONMENTS.glob("*/bin/python")
+    python = wandb_python(monkeypatch)
     asked = {"PATH": "/usr/bin:/bin", "HOME": str(project.home), "WANDB_BASE_URL": lab.origin, "WANDB_API_KEY": KEY}
     subprocess.run([python, "-m", "wandb", "sync", str(run)], env=asked, check=True, timeout=60)
     [version] = lab.artifacts.versions(WORDS)

@@ -27,6 +27,7 @@ _LONG = frozenset(json.loads(_LONG_TESTS.read_text(encoding="utf-8"))) if _LONG_
 
 settings.register_profile(
     "nemotron",
+    max_examples=100 if FULL else 50,  # others in every run
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     print_blob=True,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import support
 from durations import KNOWN
-from together import TOGETHER
+from together import TOGETHER, group_of
 
 HERE = Path(__file__).parent
 SUITE = """\
@@ -172,6 +172,20 @@ def test_files_that_belong_together_are_one_process_s(tmp_path):
     assert done.returncode == 0, done.stdout
     assert len({file.read_text() for file in folder.glob("*.by")}) == 1
     assert len(list(folder.glob("*.by"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("node", "group"),
+    [
+        ("tests/docker/test_docker_left.py::test_it", "a Docker engine"),
+        ("tests/behaviour/test_ending.py::test_exit_codes[docker-0]", "a Docker engine"),
+        ("tests/behaviour/test_ending.py::test_exit_codes[slurm-0]", "tests/behaviour/test_ending.py"),
+        ("tests/remote/test_first_command_here.py::test_it[08_docker-docker]", "a Docker engine"),
+        ("tests/recipes/test_rl_tiny.py::test_it", "a Ray cluster"),
+    ],
+)
+def test_what_needs_an_engine_of_docker_shares_one(node, group):
+    assert group_of(node) == group
 
 
 def test_files_that_belong_together_are_files_that_there_are():

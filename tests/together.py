@@ -1,7 +1,8 @@
-"""Files of tests that one process runs one after another: what takes long to make, they have in common."""
+"""Tests that one process runs one after another: what takes long to make, they have in common."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,14 @@ TOGETHER = {
     ),
 }  # fmt: skip
 _GROUP_OF = {f"{RECIPES}{name}": group for group, names in TOGETHER.items() for name in names}
+_IN_DOCKER = re.compile(r"tests/docker/|tests/(behaviour|reliability|remote/test_first)\S*\[(.+-)?docker[]-]")
+"""What a process needs an engine of its own for, with images of its own."""
+
+
+def group_of(node: str) -> str:
+    """The tests that a test stays with: a name of the table, the engine, or its file."""
+    file = node.partition("::")[0]
+    return "a Docker engine" if _IN_DOCKER.match(node) else _GROUP_OF.get(file, file)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -25,7 +34,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         """A file at a time, or several that belong together."""
 
         def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            return _GROUP_OF.get(file, file)
+            return group_of(nodeid)
 
     return Files(config, log) if config.getvalue("dist") == "loadfile" else None

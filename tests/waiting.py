@@ -18,8 +18,8 @@ JobStatus = TypeVar("JobStatus")
 LONG = 120.0
 """Seconds. Tests run six at a time on two cores: what takes one second alone may take twenty."""
 
-PAUSE = 0.05
-"""Seconds between two looks."""
+PAUSE, LONGEST_PAUSE = 0.05, 2.0
+"""Seconds between two looks, at least and at most: twice what a look takes, which may be a process's whole life."""
 
 PATIENT_CLIENT = f"""\
 from nemo_runspec.transport import ssh_config, ssh
@@ -64,7 +64,8 @@ def until(
     """
     end = time.monotonic() + seconds
     while True:
-        late = time.monotonic() > end  # before the look: on a busy machine that may take all of the time
+        began = time.monotonic()
+        late = began > end  # before the look: on a busy machine that may take all of the time
         seen: JobStatus | FileNotFoundError
         try:
             if good(seen := look()):
@@ -72,7 +73,12 @@ def until(
         except FileNotFoundError as error:
             seen = error
         assert not late, f"{what} never came: after {seconds:g} s it is still {seen!r}"
-        time.sleep(PAUSE)
+        time.sleep(pause_after(began))
+
+
+def pause_after(began: float) -> float:
+    """Seconds to wait before the next look, after one that began then (`time.monotonic`)."""
+    return min(max(PAUSE, 2 * (time.monotonic() - began)), LONGEST_PAUSE)
 
 
 def open_gate(job_dir: Path, name: str = "go") -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import warm
 from support import Outcome, Project
-from waiting import LONG, open_gate, until
+from waiting import LONG, open_gate, pause_after, until
 
 from behaviour.rigs import Rig, Setting
 
@@ -207,9 +207,11 @@ def finish(process: subprocess.Popen[bytes]) -> Outcome:
 def eventually(look: Callable[[], Any], good: Callable[[Any], bool], seconds: float) -> Any:
     """What is seen once it is good, or at last after so many seconds: the caller's assertion says what is wrong."""
     end = time.monotonic() + seconds
-    while not good(seen := look()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return seen
+    while True:
+        began = time.monotonic()
+        if good(seen := look()) or began >= end:
+            return seen
+        time.sleep(pause_after(began))
 
 
 def toml(value: Any) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ from nemo_runspec.script.markers import parse_marker
 from nemo_runspec.transport.base import Data, Done
 
 ANSWERS = json.loads((Path(__file__).parents[1] / "data" / "slurm_answers.json").read_text(encoding="utf-8"))
-EXAMPLES = settings(max_examples=600, deadline=None)
+EXAMPLES = settings(max_examples=600 if os.environ.get("REQUIRE_LAB") == "full" else 200, deadline=None)
 
 ODD = (
     "", "\x1f", "\x1e", "\x1d", "\n", "\x00", "-1", "0", "9" * 5000, "9" * 400, "99999999999999999999", "1099511627776",

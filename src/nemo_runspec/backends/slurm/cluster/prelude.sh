@@ -70,13 +70,24 @@ show_accounts() {
   [ $code -ne 124 ]
 }
 
-# Which Slurm this is, in small letters; nothing where that is not known.
+# Which Slurm this is, in small letters; nothing where that is not known. Asked for at every look at a job, in a subshell:
+# it starts no program where the file has the name.
 slurm_name() {
-  local file name= found='s/^[[:space:]]*ClusterName[[:space:]]*=[[:space:]]*"*\([^[:space:]"#]*\).*/\1/Ip'
+  local file name=
+  shopt -s nocasematch
   for file in "${SLURM_CONF:-/etc/slurm/slurm.conf}" /run/slurm/conf/slurm.conf; do
-    [ -n "$name" ] || name=$(sed -n "$found" "$file" 2> /dev/null | tail -n 1)
+    [ -n "$name" ] || { name_in < "$file"; } 2> /dev/null
   done
   # The file may include others or be on another machine: then the controller is asked.
-  [ -n "$name" ] || name=$(timeout 10 scontrol show config 2> /dev/null < /dev/null | sed -n "$found")
+  [ -n "$name" ] || name_in < <(timeout 10 scontrol show config 2> /dev/null < /dev/null)
   printf '%s' "${name,,}"
+}
+
+# Sets `name` as the last of the lines has it that name the cluster.
+name_in() {
+  local line lines
+  mapfile -t lines
+  for line in "${lines[@]}"; do
+    [[ $line != *ClusterName* || ! $line =~ ^[[:space:]]*ClusterName[[:space:]]*=[[:space:]]*\"*([^[:space:]\"#]*) ]] || name=${BASH_REMATCH[1]}
+  done
 }

@@ -1,4 +1,4 @@
-"""Signals at random moments of jobs that really run: a tenth of what is run by hand (`storm.py`)."""
+"""Signals at random moments of jobs that really run: a few of what is run by hand (`storm.py`)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from nemo_runspec.script.markers import read_markers
 
 EACH = 20
 """Moments of one test."""
+FIRSTS = range(1, 101, EACH)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["program", "line"])
-@pytest.mark.parametrize("first", range(1, 101, EACH))
+@pytest.mark.parametrize("first", [*FIRSTS[:2], *(pytest.param(first, marks=pytest.mark.full) for first in FIRSTS[2:])])
 def test_no_signal_is_lost_nor_told_twice_and_none_ends_a_job_falsely(tmp_path: Path, way: str, first: int):
     for seed in range(first, first + EACH):
         folder = tmp_path / str(seed)

@@ -69,7 +69,7 @@ FILLED: Mapping[str, Table] = {"slurm": SLURM, "lepton": LEPTON, "dgxcloud": RUN
 IMAGES = {"docker": lab_docker.BASE, "lepton": "ubuntu:24.04", "dgxcloud": "ubuntu:24.04"}
 PYTHONPATH = {"docker": "/packages", "lepton": "/nemo_run/packages", "dgxcloud": "/pvc/packages"}
 LABS = {
-    "local": [pytest.mark.slow],
+    "local": [pytest.mark.full],  # README's own command, which a test of the docs runs
     "slurm": [needs_slurm],
     "lepton": [needs_mounts],
     "dgxcloud": [needs_mounts],

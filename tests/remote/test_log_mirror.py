@@ -63,8 +63,8 @@ def test_lines_of_several_files_never_mix(mirror, there, limit):
     log_of(there, task=1).write_bytes(numbered(1))
     whole = numbered(0)
     with log_of(there, task=0).open("wb", buffering=0) as file:
-        for start in range(0, len(whole), 61):
-            file.write(whole[start : start + 61])
+        for start in range(0, len(whole), 163):
+            file.write(whole[start : start + 163])
             mirror.fetch(limit=limit)
     while mirror.fetch(last=True, limit=limit)[1]:
         pass

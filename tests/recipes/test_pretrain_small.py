@@ -232,3 +232,21 @@ def test_small_is_planned_on_a_cluster(nemotron):
     plan = told.succeeds().json["plan"]
     assert plan["config"]["train"]["fully_shard"] is True
     assert (plan["launch"]["kind"], plan["resources"]["gpus_per_node"]) == ("torchrun", 8)
+
+
+CHOSEN = """
+import sys, types
+from nano3.tiny.model import KERNELS, described_kernels
+
+print(described_kernels())
+for name in KERNELS:
+    sys.modules[name] = types.ModuleType(name)
+    print(described_kernels())
+"""
+
+
+def test_what_computes_mamba_on_a_gpu_is_told(run_code):
+    plain, half, kernels = run_code(CHOSEN).splitlines()[-3:]
+    assert plain.startswith("Mamba-2 in plain PyTorch") and plain.endswith(": no mamba_ssm and no causal_conv1d here")
+    assert half.endswith(": no causal_conv1d here")
+    assert kernels == "Mamba-2 by the kernels of mamba_ssm and causal_conv1d"

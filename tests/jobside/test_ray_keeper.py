@@ -135,7 +135,7 @@ def test_a_start_that_fails_is_tried_once_more(tmp_path: Path, monkeypatch: pyte
     """Then it says why, in Ray's own last words."""
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
-    python.write_text("#!/bin/sh\necho 'no such thing'; exit 1\n")
+    python.write_text("#!/bin/sh\necho 'no such thing\n   ^^~~'; exit 1\n")
     python.chmod(0o755)
     monkeypatch.setattr("nemo_runspec.jobside.processes.wake", lambda: None)
     node = ray_node.RayNode(task(tmp_path, venv=str(python.parent)))
@@ -146,7 +146,8 @@ def test_a_start_that_fails_is_tried_once_more(tmp_path: Path, monkeypatch: pyte
     finally:
         node.end(str(tmp_path / "logs"), [])
     assert "is started once more: no such thing" in capfd.readouterr().err
-    assert (tmp_path / "logs" / "start.log").read_text() == "no such thing\n" * 2 and not Path(node.home.path).exists()
+    assert (tmp_path / "logs" / "start.log").read_text() == "no such thing\n   ^^~~\n" * 2
+    assert not Path(node.home.path).exists()
 
 
 def test_the_ray_of_an_image_counts_where_the_commands_python_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -2,7 +2,8 @@
 
 `python -m recipes.prepared_inputs PYTHON`, in `tests/`, prints the digests that the recipe makes now, run by that
 Python. `tests/data/prepared.json` has those of version 0.1, and is not renewed however the recipe comes to do its work;
-`tiny` was, when the text that ships became another one.
+`tiny` was, when the text that ships became another one, and the settings of tokenizers, with the manifests that name
+their digests, when they were to be read by transformers 4 too.
 """
 
 from __future__ import annotations

@@ -64,6 +64,13 @@ def test_what_is_measured_is_written_with_its_error_and_shown_beside_earlier_res
     assert table[1].startswith("before") and table[2].startswith("this model")
 
 
+def test_a_job_that_was_given_a_gpu_does_not_measure_on_a_processor(run_recipe, models, tiny_data, tmp_path):
+    config = eval_config(tmp_path / "out", models["plain"], tiny_data)
+    done = run_recipe(EVAL, config, NEMOTRON_GPUS_PER_NODE="1", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 2
+    assert "error: the job was given GPUs (gpus_per_node=1), and torch " in done.stderr
+
+
 def test_what_is_not_there_is_told(run_recipe, models, tiny_data, tmp_path):
     for changes, words in (
         ({"questions": "/nowhere"}, "questions /nowhere: no JSON lines"),

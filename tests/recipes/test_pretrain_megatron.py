@@ -213,7 +213,7 @@ def test_the_callback_uses_events_and_fields_that_exist(sources):
     context = sources.find("megatron.bridge.training.callbacks.CallbackContext")
     assert callback and context
     methods = {node.name for node in ast.walk(callback.node) if isinstance(node, ast.FunctionDef)}
-    assert {"on_train_step_end", "on_eval_start", "on_eval_end"} <= methods
+    assert {"on_train_step_start", "on_train_step_end", "on_eval_end"} <= methods
     assert {"state", "loss_dict", "total_loss_dict"} <= sources.fields(context).keys()
 
 
@@ -235,17 +235,15 @@ def stand_in(monkeypatch):
     def pretrain(config: Any, forward_step_func: object, callbacks: list[Any]) -> None:
         assert forward_step_func == "the forward step"
         for step in (0, 1):
-            if step:  # a validation before it
-                context = SimpleNamespace(state=SimpleNamespace(train_state=SimpleNamespace(step=step), cfg=config))
-                context.total_loss_dict = {}
-                callbacks[0].on_eval_start(context)
-                clock.now += 90
-                callbacks[0].on_eval_end(context)
-            clock.now += 10
             state = SimpleNamespace(train_state=SimpleNamespace(step=step), cfg=config)
+            if step:  # a validation and a checkpoint before it
+                clock.now += 90
+                callbacks[0].on_eval_end(SimpleNamespace(state=state, total_loss_dict={}))
+                clock.now += 70
+            callbacks[0].on_train_step_start(SimpleNamespace(state=state))
+            clock.now += 10
             callbacks[0].on_train_step_end(SimpleNamespace(state=state, loss_dict={"lm loss": 3.5 - step}))
         state = SimpleNamespace(train_state=SimpleNamespace(step=2), cfg=config)
-        callbacks[0].on_eval_start(SimpleNamespace(state=state))
         callbacks[0].on_eval_end(SimpleNamespace(state=state, total_loss_dict={"lm loss": 2.25}))
 
     package = "megatron.bridge.training"
@@ -284,7 +282,7 @@ def test_the_glue_sets_values_and_the_blend_and_logs(stand_in, tmp_path, monkeyp
     assert stand_in.dataset.split is None
     assert stand_in.dataset.blend_per_split == [([str(tmp_path / "text_train")], [2.0]), None, None]
     training, validation = (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()
-    # 64 sequences of 4 tokens in the 10 seconds of the step, without the 90 of the validation before it.
+    # 64 sequences of 4 tokens in the 10 seconds of the step, without the 160 of validation and checkpoint before it.
     assert '"step": 2, "total_steps": 9, "loss": 2.5, "tokens_per_second": 25.6' in training
     assert '"step": 2, "val_loss": 2.25' in validation
 

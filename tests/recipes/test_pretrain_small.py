@@ -157,8 +157,10 @@ def test_what_was_gathered_is_as_before_and_also_where_gathering_fails(run_code)
 
 
 COUNTED = """
-import json, sys
+import json, os, sys
+import torch
 from transformers import NemotronHConfig, NemotronHForCausalLM
+from nano3.settings import SettingsError
 from nano3.tiny.flops import Gauge, flops_per_token
 from nano3.tiny.ranks import choose_device
 from nano3.tiny.settings import Logger
@@ -171,12 +173,19 @@ for name in ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", "a pr
     gauge = Gauge.with_peak(2e9, Logger(mfu=True), name, 4)
     known[name] = [gauge.mfu(989e3), gauge.described]
 known["devices"] = [str(choose_device(*asked)) for asked in ((0, 0, 1), (1, 0, 1), (8, 5, 8), (1, 1, 2))]
+os.environ["NEMOTRON_GPUS_PER_NODE"] = "2"
+known["given"] = [str(choose_device(2, 1, 2)), str(choose_device(1))]
+for asked in ((0, 0, 1), (1, 1, 2)):
+    try:
+        known["given"].append(str(choose_device(*asked)))
+    except SettingsError as error:
+        known["given"].append(str(error).replace(torch.__version__, "X"))
 print(json.dumps(known))
 """
 
 
 def test_flops_are_those_that_a_hand_counts_and_a_peak_is_that_of_the_name(run_code):
-    """And a process has a GPU of its own, or none has."""
+    """And a process has a GPU of its own, or none has; a job that was given GPUs does not do without."""
     config = {**small_config(Path("/o"), Path("/d"))["model"], "num_key_value_heads": 2}
     known = json.loads(run_code(COUNTED, json.dumps(config)))
     head = 64 * 100
@@ -196,6 +205,10 @@ def test_flops_are_those_that_a_hand_counts_and_a_peak_is_that_of_the_name(run_c
         told = f"2 GFLOPs per token; no MFU: the peak of {name} is not known here (logger.peak_tflops)"
         assert known[name] == [None, told]
     assert known["devices"] == ["cpu", "cuda:0", "cuda:5", "cpu"]
+    *found, none, too_few = known["given"]
+    assert found == ["cuda:1", "cuda:0"]
+    assert none.startswith("the job was given GPUs (gpus_per_node=2), and torch X sees 0, which is not one for each")
+    assert "sees 1, which is not one for each process of this machine (2); run.env.gpus_per_node=0 " in too_few
 
 
 @pytest.mark.parametrize(
@@ -219,3 +232,21 @@ def test_small_is_planned_on_a_cluster(nemotron):
     plan = told.succeeds().json["plan"]
     assert plan["config"]["train"]["fully_shard"] is True
     assert (plan["launch"]["kind"], plan["resources"]["gpus_per_node"]) == ("torchrun", 8)
+
+
+CHOSEN = """
+import sys, types
+from nano3.tiny.model import KERNELS, described_kernels
+
+print(described_kernels())
+for name in KERNELS:
+    sys.modules[name] = types.ModuleType(name)
+    print(described_kernels())
+"""
+
+
+def test_what_computes_mamba_on_a_gpu_is_told(run_code):
+    plain, half, kernels = run_code(CHOSEN).splitlines()[-3:]
+    assert plain.startswith("Mamba-2 in plain PyTorch") and plain.endswith(": no mamba_ssm and no causal_conv1d here")
+    assert half.endswith(": no causal_conv1d here")
+    assert kernels == "Mamba-2 by the kernels of mamba_ssm and causal_conv1d"

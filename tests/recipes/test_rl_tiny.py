@@ -91,6 +91,12 @@ def test_some_steps_are_answered_rewarded_and_learnt_from(run_recipe, ray_cluste
     assert (tmp_path / "reward.png").is_file()
 
 
+def test_a_job_that_was_given_gpus_does_not_draw_and_learn_on_processors(run_recipe, undecided, rows, tmp_path):
+    done = run_recipe(RL, config_of(tmp_path, rows, undecided), NEMOTRON_GPUS_PER_NODE="1", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 2
+    assert "error: the job was given GPUs (gpus_per_node=1), and torch " in done.stderr
+
+
 @pytest.mark.full
 def test_the_reward_rises_and_a_stopped_run_goes_on_to_the_same(
     recipe_python, run_recipe, ray_cluster, undecided, rows, tmp_path

@@ -70,7 +70,7 @@ def train(folder: Path, steps: int = 2000) -> None:
             print(f"step {step}: loss {loss.item():.3f}")
     model.generation_config.eos_token_id = [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids(tokens.END)]
     model.to(torch.bfloat16).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    tokens.save(tokenizer, folder)
 
 
 def _conversation(number: int, dice: random.Random) -> dict[str, Any]:

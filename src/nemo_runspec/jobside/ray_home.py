@@ -38,13 +38,13 @@ class RayHome:
         return path
 
     def last_lines(self, name: str, count: int) -> "List[str]":
-        """The last lines of a file that are not empty."""
+        """The last lines of a file that say something: not empty ones, nor what Python puts below a place in a line."""
         try:
             with open(self.file(name), "rb") as stream:
                 lines = text_lines(stream.read()[-_PIECE:].decode("utf-8", "replace"))
         except OSError:
             return []
-        return [line.strip() for line in lines if line.strip()][-count:]
+        return [line.strip() for line in lines if line.strip("^~ \t\r\n")][-count:]
 
     def first_line(self, name: str) -> str:
         """The first line of one of Ray's logs, '' for none."""

@@ -120,33 +120,36 @@ def metrics_callback(output_dir: Path) -> Callback:
         def __init__(self) -> None:
             self.log = MetricsLog(output_dir)
             self.measured_at, self.measured_from = time.monotonic(), -1
-            self.validating_since = 0.0
+            self.ended_at = self.measured_at
+
+        def on_train_step_start(self, context: CallbackContext) -> None:
+            """Leave out what was between two steps: validation, a checkpoint."""
+            self.measured_at += time.monotonic() - self.ended_at
 
         def on_train_step_end(self, context: CallbackContext) -> None:
             """Write the training loss; `train_state.step` is raised only after this call."""
-            step, configuration = context.state.train_state.step + 1, context.state.cfg
+            self._tell(context, context.state.train_state.step + 1)
+            self.ended_at = time.monotonic()
+
+        def _tell(self, context: CallbackContext, step: int) -> None:
+            configuration = context.state.cfg
             if self.measured_from < 0:
                 self.measured_at, self.measured_from = time.monotonic(), step
                 return
             if step % configuration.logger.log_interval or not _is_writer(configuration):
                 return
+            loss = _loss(context.loss_dict)  # which waits for the GPU
             steps, elapsed = step - self.measured_from, time.monotonic() - self.measured_at
             tokens = configuration.train.global_batch_size * configuration.model.seq_length
             record: dict[str, float | int] = {"step": step, "total_steps": configuration.train.train_iters}
-            if (loss := _loss(context.loss_dict)) is not None:
+            if loss is not None:
                 record["loss"] = loss
-            if elapsed > 0:
-                record["tokens_per_second"] = round(tokens * steps / elapsed, 1)
+            record["tokens_per_second"] = round(tokens * steps / elapsed, 1)
             self.log.write(record)
             self.measured_at, self.measured_from = time.monotonic(), step
 
-        def on_eval_start(self, context: CallbackContext) -> None:
-            """Begin the time that no training step took."""
-            self.validating_since = time.monotonic()
-
         def on_eval_end(self, context: CallbackContext) -> None:
-            """Write the validation loss; the time that it took is no time of training."""
-            self.measured_at += time.monotonic() - self.validating_since
+            """Write the validation loss."""
             loss = _loss(context.total_loss_dict)
             if loss is not None and _is_writer(context.state.cfg):
                 self.log.write({"step": context.state.train_state.step, "val_loss": loss})

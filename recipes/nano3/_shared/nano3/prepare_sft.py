@@ -50,10 +50,11 @@ def prepare(settings: SftSettings, recipe_folder: Path) -> None:
     if settings.sequence_length < 2:
         raise SettingsError("sequence_length must be 2 or more")
     tokenizer = _tokenizer(settings.tokenizer)
+    from nano3.tokens import save_tokenizer
 
     def build(shards: list[Shard], partial: Path, there: list[int | None]) -> tuple[Path, dict[str, Any]]:
         built = fresh(partial / "whole")
-        tokenizer.save_pretrained(built / "tokenizer")
+        save_tokenizer(tokenizer, built / "tokenizer")
         job = {
             "tokenizer": str(built / "tokenizer"),
             "sequence_length": settings.sequence_length,

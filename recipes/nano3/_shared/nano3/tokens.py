@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
@@ -11,6 +13,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from nano3.settings import SettingsError
 
 PAD, BOS, EOS = "<|pad|>", "<|bos|>", "<|eos|>"
+SETTINGS = "tokenizer_config.json"
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary_size: int) -> PreTrainedTokenizerFast:
@@ -44,5 +47,18 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerFast:
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Write the files that `AutoTokenizer.from_pretrained(folder)` reads."""
+    """Write the files that `AutoTokenizer.from_pretrained(folder)` reads, of transformers 5 and of 4.
+
+    Data are prepared with the one and read with the other: Megatron-Bridge 0.3.1, and so the image, has transformers 4.
+    That knows neither the name that 5 writes for the class nor a list under `extra_special_tokens`; 5 reads both ways.
+
+    `recipes/steps/_shared` has the same, which travels with steps alone; a test holds the two to the same results.
+    """
     tokenizer.save_pretrained(folder)
+    file = Path(folder) / SETTINGS
+    said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    if said.get("tokenizer_class") == "TokenizersBackend":
+        said["tokenizer_class"] = "PreTrainedTokenizerFast"
+    if isinstance(said.get("extra_special_tokens"), list):
+        said["additional_special_tokens"] = said.pop("extra_special_tokens")
+    file.write_text(json.dumps(said, indent=2, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")

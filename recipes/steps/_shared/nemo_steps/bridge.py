@@ -158,15 +158,23 @@ def _tell() -> Any:
 
         def __init__(self) -> None:
             self.since, self.told = time.monotonic(), 0
-            self.validating_since = 0.0
+            self.ended_at = self.since
+
+        def on_train_step_start(self, context: CallbackContext) -> None:
+            """Leave out what was between two steps: validation, a checkpoint."""
+            self.since += time.monotonic() - self.ended_at
 
         def on_train_step_end(self, context: CallbackContext) -> None:
             """Append the loss and the rate; `train_state.step` is raised only after this call."""
-            step, settings = context.state.train_state.step + 1, context.state.cfg
+            self._tell(context, context.state.train_state.step + 1)
+            self.ended_at = time.monotonic()
+
+        def _tell(self, context: CallbackContext, step: int) -> None:
+            settings = context.state.cfg
             if step % settings.logger.log_interval or not _knows_the_loss(settings):
                 return
             told: dict[str, float] = {"step": step, "total_steps": settings.train.train_iters}
-            if (loss := _loss(context.loss_dict)) is not None:
+            if (loss := _loss(context.loss_dict)) is not None:  # which waits for the GPU
                 told["loss"] = loss
             now = time.monotonic()
             if 0 < self.told < step:  # the first steps are slower than all that follow
@@ -175,13 +183,8 @@ def _tell() -> Any:
             metrics.append(**told)
             self.since, self.told = now, step
 
-        def on_eval_start(self, context: CallbackContext) -> None:
-            """Begin the time that no training step took."""
-            self.validating_since = time.monotonic()
-
         def on_eval_end(self, context: CallbackContext) -> None:
-            """Append the validation loss; the time that it took is no time of training."""
-            self.since += time.monotonic() - self.validating_since
+            """Append the validation loss."""
             loss = _loss(context.total_loss_dict)
             if loss is not None and _knows_the_loss(context.state.cfg):
                 metrics.append(step=context.state.train_state.step, val_loss=loss)

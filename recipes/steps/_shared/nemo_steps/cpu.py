@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import types
 from typing import Any
+
+from nemo_steps.config import ConfigError
 
 
 def use_cpu_where_no_gpu_is() -> None:
     """Answer those questions for the processor; nothing is done where a GPU is.
 
     Two modules get a `torch` of their own whose current device is the processor; everywhere else torch is as it was.
+
+    Raises:
+        ConfigError: the job was given GPUs, and torch sees none: nobody is to find out after hours that they were idle.
     """
     import torch
 
     if torch.cuda.is_available():
         return
+    if given := int(os.environ.get("NEMOTRON_GPUS_PER_NODE") or 0):
+        raise ConfigError(
+            f"the job was given GPUs (gpus_per_node={given}), and torch {torch.__version__} sees none; "
+            "run.env.gpus_per_node=0 computes on processors"
+        )
     from nemo_automodel._transformers import auto_model
     from nemo_automodel.recipes.llm import train_ft
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from nemo_steps import files
 from nemo_steps.config import ConfigError
 
 PAD, BOS, EOS, START, END = "<|pad|>", "<|bos|>", "<|eos|>", "<|start|>", "<|end|>"
+SETTINGS = "tokenizer_config.json"
 EXAMPLES = ("examples/chat.jsonl", "examples/text.jsonl")
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -36,6 +38,24 @@ def make(settings: dict[str, Any]) -> Any:
     if bool(path) == bool(size):
         raise ConfigError("tokenizer needs either path or train_vocabulary")
     return load(str(path)) if path else train(example_texts(), int(str(size)))
+
+
+def save(tokenizer: Any, folder: Path) -> None:
+    """Write the files that `AutoTokenizer.from_pretrained(folder)` reads, of transformers 5 and of 4.
+
+    Megatron-Bridge 0.3.1, and so the image, has transformers 4. That knows neither the name that 5 writes for the class
+    nor a list under `extra_special_tokens`; 5 reads both ways.
+
+    `recipes/nano3/_shared` has the same; a test holds the two to the same results.
+    """
+    tokenizer.save_pretrained(folder)
+    file = Path(folder) / SETTINGS
+    said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    if said.get("tokenizer_class") == "TokenizersBackend":
+        said["tokenizer_class"] = "PreTrainedTokenizerFast"
+    if isinstance(said.get("extra_special_tokens"), list):
+        said["additional_special_tokens"] = said.pop("extra_special_tokens")
+    file.write_text(json.dumps(said, indent=2, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def load(path: str) -> Any:

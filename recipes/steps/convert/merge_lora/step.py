@@ -88,7 +88,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "_shared"))
 
-from nemo_steps import bridge_lora, files, models, runner
+from nemo_steps import bridge_lora, files, models, runner, tokens
 from nemo_steps.config import Config, ConfigError, find, need, only, output_folder
 
 DTYPES = ("auto", "bfloat16", "float16", "float32")
@@ -167,7 +167,7 @@ def save_tokenizer(base: str, adapter: Path, output: Path) -> None:
     from transformers import AutoTokenizer
 
     own = (adapter / "tokenizer_config.json").is_file()
-    AutoTokenizer.from_pretrained(adapter if own else base).save_pretrained(output)
+    tokens.save(AutoTokenizer.from_pretrained(adapter if own else base), output)
 
 
 def choice(config: Config, key: str, choices: tuple[str, ...]) -> str:

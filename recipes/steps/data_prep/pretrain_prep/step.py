@@ -94,7 +94,7 @@ def main(config: Config) -> None:
     counts = write(config, texts(rows, need(config, "text_field", str)), tokenizer, output / name)
     if not counts["train"]["documents"]:
         raise ConfigError("no document is left for training")
-    tokenizer.save_pretrained(output / "tokenizer")
+    tokens.save(tokenizer, output / "tokenizer")
     blend = {
         split: [(float(count["tokens"]), str(output / f"{name}_{split}"))] if count["documents"] else []
         for split, count in counts.items()

@@ -108,7 +108,7 @@ def main(config: Config) -> None:
     if not writers.counts["train"]["rows"]:
         first = f": {kept.first_left_out}" if kept.first_left_out else ""
         raise ConfigError(f"no conversation is left for training{first}")
-    tokenizer.save_pretrained(output / "tokenizer")
+    tokens.save(tokenizer, output / "tokenizer")
     manifest = {"sequence_length": length, "splits": writers.counts, **kept.counts}
     (output / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     print(f"{kept.counts['conversations']} conversations, {kept.counts['too_long']} too long ({kept.too_long})")

@@ -116,7 +116,7 @@ def main(config: Config) -> None:
     for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
         model.setdefault(name, getattr(tokenizer, name))
     automodel.train(config, automodel.WEIGHTS)
-    tokenizer.save_pretrained(output_folder(config))
+    tokens.save(tokenizer, output_folder(config))
 
 
 def beside(place: Path) -> Path:

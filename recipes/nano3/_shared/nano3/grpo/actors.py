@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from nano3.tokens import save_tokenizer
+
 from .policy import Policy, Rollout
 from .settings import Optimizer, RlSettings
 from .task import Question, advantages, reward
@@ -67,7 +69,7 @@ class LearnerActor:
     def save_model(self, folder: str) -> None:
         """Writes a Hugging Face checkpoint with its tokenizer."""
         self.policy.model.save_pretrained(Path(folder))
-        self.policy.tokenizer.save_pretrained(Path(folder))
+        save_tokenizer(self.policy.tokenizer, Path(folder))
 
     def learn(self, step: int, parts: Sequence[tuple[Rollout, list[float]]]) -> dict[str, float]:
         """One step of GRPO on the answers of all actors; what there is to say of it."""

@@ -10,10 +10,12 @@ from types import FrameType
 from typing import Any
 
 import ray
+import torch
 
 from nano3.files import publish_folder, staging
 from nano3.metrics import MetricsLog
 from nano3.tiny import checkpoint
+from nano3.tiny.ranks import choose_device
 
 from .actors import LearnerActor, RolloutActor
 from .plot import draw_rewards
@@ -30,6 +32,7 @@ def train(settings: RlSettings) -> int:
     questions = {split: read_questions(settings.data_dir, split) for split in ("train", "valid")}
     shared = {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}  # where actors find this package
     check_model(settings.model_dir)
+    choose_device(torch.cuda.device_count())  # actors could not say so well that there is none
     ray.init(runtime_env={"env_vars": shared}, logging_level="WARNING")  # the cluster of the job, by RAY_ADDRESS
     try:
         return Trainer(settings, questions["train"], questions["valid"]).run()

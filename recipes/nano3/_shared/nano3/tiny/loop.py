@@ -19,11 +19,12 @@ from nano3.settings import SettingsError
 from . import checkpoint, ranks, sharding
 from .export import export
 from .flops import Gauge
-from .model import learning_rate, make_optimizer
+from .model import described_kernels, learning_rate, make_optimizer
 from .settings import RunSettings
 from .task import Task
 
 STOPPED_BY_SIGNAL = 128 + signal.SIGTERM
+GIB = 1 << 30
 Settings = TypeVar("Settings", bound=RunSettings)
 
 
@@ -101,6 +102,8 @@ class Trainer:
         )
         if self.settings.logger.mfu:
             self._say(self.gauge.described)
+        if where == "cuda":
+            self._say(described_kernels())
 
     def _train_step(self) -> tuple[float, float, bool]:
         """One step; returns the loss over all processes, the gradient's norm and whether any process must stop."""
@@ -170,6 +173,9 @@ class Trainer:
                 for name, value in yardsticks.items()
             ]
             self._say(f"step {self.step}: validation loss {loss:.4f}, {', '.join(compared)} (nats per token)")
+        if self.ranks.device.type == "cuda":
+            held = torch.cuda.max_memory_reserved() / GIB
+            self._say(f"at most {held:.1f} GiB of the GPU's memory were held")
         self.ranks.wait()
         is_done = self.step >= self.settings.train.train_iters
         return int(is_done and loss >= self.task.must_be_below)

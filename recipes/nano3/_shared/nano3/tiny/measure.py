@@ -67,7 +67,7 @@ def measure(settings: EvalSettings) -> int:
     """Measure, write `results.json`, and show it beside earlier ones; always 0."""
     torch.set_num_threads(settings.threads)
     earlier = {name: _earlier(name, folder) for name, folder in settings.earlier.items()}
-    device = ranks.choose_device(torch.cuda.device_count(), local_rank=0, local_world_size=1)
+    device = ranks.choose_device(torch.cuda.device_count())
     model = load_model(settings.model_dir / "hf").eval().to(device)
     tokenizer = load_tokenizer(str(settings.model_dir / "hf"))
     questions = read_questions(settings.questions, tokenizer)

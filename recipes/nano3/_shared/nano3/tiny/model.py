@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from dataclasses import fields
 from pathlib import Path
@@ -20,6 +21,8 @@ logging.set_verbosity_error()  # it would say for every process that the fast ke
 logging.disable_progress_bar()
 
 PATTERN = "hybrid_override_pattern"
+KERNELS = ("mamba_ssm", "causal_conv1d")
+"""Packages whose kernels transformers takes for Mamba-2 where it can import both."""
 
 
 def make_model(settings: TinySettings, corpus: Corpus) -> NemotronHForCausalLM:
@@ -56,6 +59,22 @@ def load_model(folder: Path) -> NemotronHForCausalLM:
     except (OSError, ValueError) as error:
         raise SettingsError(f"{folder} holds no Hugging Face checkpoint: {error}") from error
     return _evenly_rounding(model)
+
+
+def described_kernels() -> str:
+    """What computes Mamba-2 on a GPU, in words."""
+    missing = [name for name in KERNELS if not _is_importable(name)]
+    if not missing:
+        return f"Mamba-2 by the kernels of {' and '.join(KERNELS)}"
+    return f"Mamba-2 in plain PyTorch, which is slower and takes more memory: no {' and no '.join(missing)} here"
+
+
+def _is_importable(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except (ImportError, OSError):  # one that was built for another torch has symbols that are not there
+        return False
+    return True
 
 
 def _evenly_rounding(model: NemotronHForCausalLM) -> NemotronHForCausalLM:

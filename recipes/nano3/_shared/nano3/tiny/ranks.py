@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import torch
 import torch.distributed as dist
 
+from nano3.settings import SettingsError
+
 CPU = torch.device("cpu")
 
 
@@ -44,13 +46,28 @@ class Ranks:
             dist.barrier()
 
 
-def choose_device(gpus: int, local_rank: int, local_world_size: int) -> torch.device:
-    """What one of the processes of a machine computes on: a GPU of its own where each has one, else a processor."""
-    return torch.device("cuda", local_rank) if gpus >= local_world_size else CPU
+def choose_device(gpus: int, local_rank: int = 0, local_world_size: int = 1) -> torch.device:
+    """What one of the processes of a machine computes on: a GPU of its own where each has one, else a processor.
+
+    Args:
+        gpus: how many of them torch sees.
+
+    Raises:
+        SettingsError: the job was given GPUs, and torch sees fewer than there are processes: nobody is to find out
+            after hours that they were idle.
+    """
+    if gpus >= local_world_size:
+        return torch.device("cuda", local_rank)
+    if given := int(os.environ.get("NEMOTRON_GPUS_PER_NODE") or 0):
+        raise SettingsError(
+            f"the job was given GPUs (gpus_per_node={given}), and torch {torch.__version__} sees {gpus}, which is not "
+            f"one for each process of this machine ({local_world_size}); run.env.gpus_per_node=0 computes on processors"
+        )
+    return CPU
 
 
 def join(threads: int) -> Ranks:
-    """Join the other processes; each computes with so many threads."""
+    """Join the other processes; each computes with so many threads. Raises `SettingsError` as `choose_device` does."""
     said = {name: int(os.environ.get(name, "0")) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")}
     device = choose_device(torch.cuda.device_count(), said["LOCAL_RANK"], said["LOCAL_WORLD_SIZE"] or 1)
     ranks = Ranks(said["RANK"], said["WORLD_SIZE"] or 1, device)

@@ -91,7 +91,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "_shared"))
 
-from nemo_steps import causal, metrics, models, runner
+from nemo_steps import causal, metrics, models, runner, tokens
 from nemo_steps.config import Config, ConfigError, find, need, only, output_folder
 
 KEYS = ("output_dir", "teacher", "student", "data", "tokens", "dtype", "loss", "train")
@@ -126,7 +126,7 @@ def main(config: Config) -> None:
     trainer.train()
     trainer.save_model(str(output))
     if trainer.is_world_process_zero():
-        tokenizer.save_pretrained(output)
+        tokens.save(tokenizer, output)
         counts = [sum(parameter.numel() for parameter in model.parameters()) for model in (teacher, student)]
         print(f"wrote {output}: a student of {counts[1]} parameters, of a teacher of {counts[0]}")
 

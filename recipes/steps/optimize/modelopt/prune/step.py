@@ -73,7 +73,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "_shared"))
 
-from nemo_steps import causal, metrics, models, runner, smaller
+from nemo_steps import causal, metrics, models, runner, smaller, tokens
 from nemo_steps.config import Config, find, need, only, output_folder
 
 KEYS = ("output_dir", "base", "keep", "calibration", "dtype", "device")
@@ -93,7 +93,7 @@ def main(config: Config) -> None:
     kept = smaller.most(scores.layers, find(config, "keep.layers", int) or len(scores.layers))
     pruned = causal.with_layers(model, kept) if len(kept) < len(scores.layers) else model
     pruned.save_pretrained(output)
-    tokenizer.save_pretrained(output)
+    tokens.save(tokenizer, output)
     told = {"parameters": [before, pruned.num_parameters()], "intermediate_size": width, "layers": kept}
     (output / "pruned.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
     print(f"wrote {output}: {before} -> {pruned.num_parameters()} parameters")

@@ -78,7 +78,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "_shared"))
 
-from nemo_steps import causal, metrics, models, runner
+from nemo_steps import causal, metrics, models, runner, tokens
 from nemo_steps.config import Config, ConfigError, need, only, output_folder
 
 FORMATS = {
@@ -108,7 +108,7 @@ def main(config: Config) -> None:
     mtq.print_quant_summary(quantized)
     with torch.inference_mode():
         export_hf_checkpoint(quantized, export_dir=output)
-    tokenizer.save_pretrained(output)
+    tokens.save(tokenizer, output)
     print(f"wrote {output}: {chosen}, {causal.size_of(base)} -> {causal.size_of(str(output))} bytes of weights")
 
 

@@ -180,6 +180,8 @@ for asked in ((0, 0, 1), (1, 1, 2)):
         known["given"].append(str(choose_device(*asked)))
     except SettingsError as error:
         known["given"].append(str(error).replace(torch.__version__, "X"))
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+known["given"].append(str(choose_device(0)))
 print(json.dumps(known))
 """
 
@@ -205,10 +207,11 @@ def test_flops_are_those_that_a_hand_counts_and_a_peak_is_that_of_the_name(run_c
         told = f"2 GFLOPs per token; no MFU: the peak of {name} is not known here (logger.peak_tflops)"
         assert known[name] == [None, told]
     assert known["devices"] == ["cpu", "cuda:0", "cuda:5", "cpu"]
-    *found, none, too_few = known["given"]
+    *found, none, too_few, unwanted = known["given"]
     assert found == ["cuda:1", "cuda:0"]
     assert none.startswith("the job was given GPUs (gpus_per_node=2), and torch X sees 0, which is not one for each")
-    assert "sees 1, which is not one for each process of this machine (2); run.env.gpus_per_node=0 " in too_few
+    assert "sees 1, which is not one for each process of this machine (2); CUDA_VISIBLE_DEVICES=-1 in " in too_few
+    assert unwanted == "cpu"
 
 
 @pytest.mark.parametrize(

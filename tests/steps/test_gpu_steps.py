@@ -59,14 +59,18 @@ def test_sft_without_a_checkpoint_is_refused(nemotron_process):
     assert "base" in refused.err
 
 
-@pytest.mark.parametrize(("given", "told"), [("8", r"gpus_per_node=8\), and torch 2\.13 sees none"), ("0", "")])
-def test_a_job_that_was_given_gpus_does_not_train_on_processors(monkeypatch, given, told):
+@pytest.mark.parametrize(
+    ("given", "visible", "told"),
+    [("8", "", r"gpus_per_node=8\), and torch 2\.13 sees none"), ("8", "-1", ""), ("0", "", "")],
+)
+def test_a_job_that_was_given_gpus_does_not_train_on_processors(monkeypatch, given, visible, told):
     from nemo_steps import cpu
     from nemo_steps.config import ConfigError
 
     torch = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False), __version__="2.13")
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setenv("NEMOTRON_GPUS_PER_NODE", given)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     with pytest.raises(ConfigError, match=told) if told else pytest.raises(ImportError, match="nemo_automodel"):
         cpu.use_cpu_where_no_gpu_is()
 

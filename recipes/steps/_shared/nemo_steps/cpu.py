@@ -16,15 +16,17 @@ def use_cpu_where_no_gpu_is() -> None:
 
     Raises:
         ConfigError: the job was given GPUs, and torch sees none: nobody is to find out after hours that they were idle.
+            Not where CUDA_VISIBLE_DEVICES is -1, which somebody has said.
     """
     import torch
 
     if torch.cuda.is_available():
         return
-    if given := int(os.environ.get("NEMOTRON_GPUS_PER_NODE") or 0):
+    given = int(os.environ.get("NEMOTRON_GPUS_PER_NODE") or 0)
+    if given and os.environ.get("CUDA_VISIBLE_DEVICES") != "-1":
         raise ConfigError(
             f"the job was given GPUs (gpus_per_node={given}), and torch {torch.__version__} sees none; "
-            "run.env.gpus_per_node=0 computes on processors"
+            "CUDA_VISIBLE_DEVICES=-1 in run.env.env_vars computes on processors"
         )
     from nemo_automodel._transformers import auto_model
     from nemo_automodel.recipes.llm import train_ft

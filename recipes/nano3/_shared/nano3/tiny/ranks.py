@@ -54,14 +54,16 @@ def choose_device(gpus: int, local_rank: int = 0, local_world_size: int = 1) -> 
 
     Raises:
         SettingsError: the job was given GPUs, and torch sees fewer than there are processes: nobody is to find out
-            after hours that they were idle.
+            after hours that they were idle. Not where CUDA_VISIBLE_DEVICES is -1, which somebody has said.
     """
     if gpus >= local_world_size:
         return torch.device("cuda", local_rank)
-    if given := int(os.environ.get("NEMOTRON_GPUS_PER_NODE") or 0):
+    given = int(os.environ.get("NEMOTRON_GPUS_PER_NODE") or 0)
+    if given and os.environ.get("CUDA_VISIBLE_DEVICES") != "-1":
         raise SettingsError(
             f"the job was given GPUs (gpus_per_node={given}), and torch {torch.__version__} sees {gpus}, which is not "
-            f"one for each process of this machine ({local_world_size}); run.env.gpus_per_node=0 computes on processors"
+            f"one for each process of this machine ({local_world_size}); CUDA_VISIBLE_DEVICES=-1 in run.env.env_vars "
+            "computes on processors"
         )
     return CPU
 

@@ -180,7 +180,7 @@ class RayNode:
         words = [
             "--node-name=" + self.name,
             "--num-cpus=%d" % (told.get("cpus") or cpus()),
-            "--num-gpus=%d" % job.gpus_per_node,
+            "--num-gpus=%d" % self._gpus(),
             "--temp-dir=" + self.home.ray,
             "--min-worker-port=0",
             "--max-worker-port=0",
@@ -203,6 +203,10 @@ class RayNode:
         if resources:
             words.append("--resources=" + values.write(resources))
         return words
+
+    def _gpus(self) -> int:
+        """How many Ray shares out: none where somebody has hidden all of them, else it would not start."""
+        return 0 if os.environ.get("CUDA_VISIBLE_DEVICES") == "-1" else self.job.gpus_per_node
 
     def _listen(self, source: int) -> None:
         held = b""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from pod_process import cloud_plan, loaded, node, start, without
+from waiting import LONG
 
 from nemo_runspec.plans.model import Plan
 
@@ -63,6 +66,26 @@ def test_stop_while_the_first_commands_run_says_which(tmp_path, bare, name, code
     assert pod.end.reason == f"the job was told to stop (SIG{name}) before it had started"
 
 
+AS_IT_IS_MADE = """\
+nemotron_root=/nowhere
+eval "$FUNCTIONS"
+for name in TERM INT HUP USR1 USR2; do trap "nemotron_tell $name" "$name"; done
+set -T; trap '[ "$BASH_COMMAND" != "nemotron_child=\\$!" ] || kill -TERM $$' DEBUG
+nemotron_do sleep 600
+echo "$nemotron_code $nemotron_told"
+"""
+
+
+def test_stop_as_a_command_is_made_reaches_it():
+    """Between the moment that it is there and that in which its number is known."""
+    whole = Path(str(files("nemo_runspec")), "jobside/fallback-pod.sh").read_text()
+    functions, _ = whole.split("\nmkdir ", 1)
+    done = subprocess.run(
+        ["bash", "-c", AS_IT_IS_MADE], env={**os.environ, "FUNCTIONS": functions}, capture_output=True, timeout=LONG
+    )
+    assert done.stdout == b"143 TERM\n", done.stderr
+
+
 def test_what_is_for_the_command_waits_for_it(tmp_path, bare):
     line = "trap 'echo heard; exit 0' USR1; while :; do sleep 0.05; done"
     target = {"pre_launch_commands": ("kill -USR1 $PPID; sleep 0.1",)}
@@ -102,4 +125,4 @@ def test_python_of_another_name_is_enough(tmp_path):
 
 
 def test_the_fallback_is_short():
-    assert len(Path(str(files("nemo_runspec")), "jobside/fallback-pod.sh").read_text().splitlines()) <= 40
+    assert len(Path(str(files("nemo_runspec")), "jobside/fallback-pod.sh").read_text().splitlines()) <= 50

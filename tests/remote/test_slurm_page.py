@@ -15,6 +15,8 @@ PAGE = (REPOSITORY / "docs" / "slurm.md").read_text(encoding="utf-8")
 PROFILE = next(body for body in re.findall(r"^```toml\n(.*?)^```", PAGE, re.M | re.S))
 COMMANDS = next(body for body in re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)).splitlines()
 IMAGE = "nvcr.io/nvidia/nemo:25.11"
+HAS = {"PYTHONPATH": "/lustre/packages", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "-1"}
+"""What the image sets: where the packages are, and that the lab's nodes have none of the page's GPUs."""
 SHORT = ("train.train_iters=2", "train.require_below_unigram=false")
 
 
@@ -24,7 +26,7 @@ def commands(cluster: Cluster) -> list[list[str]]:
     lustre = cluster.project.home / "lustre"
     lustre.mkdir()
     linked(recipe_packages(), lustre / "packages")
-    cluster.lab.image(IMAGE, environment={"PYTHONPATH": "/lustre/packages", "HF_HUB_OFFLINE": "1"})
+    cluster.lab.image(IMAGE, environment=HAS)
     own = {
         '"my-account"': '"acme"', '"login.cluster.example.com"': '"lab"', '"me"': '"root"',
         '"~/.ssh/id_ed25519"': f'"{cluster.lab.ssh.identity}"', '"/lustre:/lustre"': f'"{lustre}:/lustre"',

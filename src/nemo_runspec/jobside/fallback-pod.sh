@@ -1,5 +1,5 @@
 # A pod where there is no Python: one node, no data on S3. The commands that come first, the job script, the last line.
-nemotron_node=0 nemotron_child='' nemotron_phase=start nemotron_why='' nemotron_told='' nemotron_log=$nemotron_root/logs/node-0.log
+nemotron_node=0 nemotron_child='' nemotron_phase=start nemotron_why='' nemotron_told='' nemotron_untold='' nemotron_log=$nemotron_root/logs/node-0.log
 # CODE REASON REASON_CODE
 nemotron_end() {
   local try
@@ -15,13 +15,19 @@ nemotron_end() {
 nemotron_tell() { # NAME: what is for the command is kept for the job script, which begins with what has come early
   nemotron_heard=1
   case $nemotron_phase-$1 in start-USR?) nemotron_early+=" $1" && return ;; *-USR?) ;; *) nemotron_told=${nemotron_told:-$1} ;; esac
-  [ -z "$nemotron_child" ] || kill -s "$1" -- "-$nemotron_child" 2> /dev/null || :
+  nemotron_untold+=" $1" && nemotron_pass_on
+}
+nemotron_pass_on() { # to the child; what comes while that is made waits until its number is known
+  local name names
+  [ -n "$nemotron_child" ] || return 0
+  names=$nemotron_untold nemotron_untold='' # both at once, as another may come here
+  for name in $names; do kill -s "$name" -- "-$nemotron_child" 2> /dev/null || :; done
 }
 # COMMAND...: nemotron_code is its status, whatever signals come meanwhile (bash 5.2 may lose it as one comes).
 nemotron_is_there() { kill -0 "$nemotron_child" 2> /dev/null || ! jobs -rp | grep -qx "$nemotron_child"; }
 nemotron_do() {
-  [ -z "$nemotron_told" ] || nemotron_end $((128 + `kill -l "$nemotron_told"`)) "the job was told to stop (SIG$nemotron_told) before it had started" ''
-  set -m; "$@" < /dev/null 3>&- & nemotron_child=$!; set +m
+  nemotron_child='' && [ -z "$nemotron_told" ] || nemotron_end $((128 + `kill -l "$nemotron_told"`)) "the job was told to stop (SIG$nemotron_told) before it had started" ''
+  set -m; "$@" < /dev/null 3>&- & nemotron_child=$!; set +m; nemotron_pass_on
   while nemotron_heard='' && wait "$nemotron_child"; nemotron_code=$?; [ -n "$nemotron_heard" ] && nemotron_is_there; do :; done
 }
 mkdir -p -m 700 "$nemotron_root/logs" "$nemotron_root/status" && exec 3>&1

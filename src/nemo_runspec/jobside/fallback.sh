@@ -1,6 +1,6 @@
 # A job where there is no Python: one process on one node; its variables and secrets, signals, exit code and record. What
 # takes more than that ends the job, with that as its reason. At most 60 lines: what grows here belongs in the supervisor.
-nemotron_status=$nemotron_root/status nemotron_child='' nemotron_told='' nemotron_watcher='' nemotron_number=1 nemotron_restarts=0
+nemotron_status=$nemotron_root/status nemotron_child='' nemotron_told='' nemotron_watcher='' nemotron_reader='' nemotron_number=1 nemotron_restarts=0
 nemotron_began=`date +%s` nemotron_gates='' nemotron_why='' && set +e && mkdir -p -m 700 "$nemotron_status"
 
 # CODE PHASE REASON REASON_CODE
@@ -32,7 +32,8 @@ nemotron_tell() {
   nemotron_told=${nemotron_told:-$1} nemotron_heard=1
   case $1$nemotron_child in
     USR1 | USR2) nemotron_early+=" $1" ;;
-    TERM | INT | HUP) nemotron_told=$1 && nemotron_end $((128 + `kill -l "$1"`)) start "the job was told to stop (SIG$1)" ;;
+    # A child may be there whose number is not known yet.
+    TERM | INT | HUP) [ "$!" = "$nemotron_reader" ] || kill -KILL -- "-$!" 2> /dev/null; nemotron_told=$1 && nemotron_end $((128 + `kill -l "$1"`)) start "the job was told to stop (SIG$1)" ;;
     *) [ -n "$nemotron_gates" ] || nemotron_give "$1" & ;;
   esac
 }

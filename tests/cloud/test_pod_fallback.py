@@ -125,4 +125,4 @@ def test_python_of_another_name_is_enough(tmp_path):
 
 
 def test_the_fallback_is_short():
-    assert len(Path(str(files("nemo_runspec")), "jobside/fallback-pod.sh").read_text().splitlines()) <= 50
+    assert len(Path(str(files("nemo_runspec")), "jobside/fallback-pod.sh").read_text().splitlines()) <= 40

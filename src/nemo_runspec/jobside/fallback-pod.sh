@@ -13,16 +13,10 @@ nemotron_end() {
   exit "$1"
 }
 nemotron_tell() { # NAME: what is for the command is kept for the job script, which begins with what has come early
-  nemotron_heard=1
-  case $nemotron_phase-$1 in start-USR?) nemotron_early+=" $1" && return ;; *-USR?) ;; *) nemotron_told=${nemotron_told:-$1} ;; esac
-  nemotron_untold+=" $1" && nemotron_pass_on
+  nemotron_heard=1; case $nemotron_phase-$1 in start-USR?) nemotron_early+=" $1" && return ;; *-USR?) ;; *) nemotron_told=${nemotron_told:-$1} ;; esac
+  nemotron_untold+=" $1" && nemotron_pass_on # what comes while a child is made waits until its number is known
 }
-nemotron_pass_on() { # to the child; what comes while that is made waits until its number is known
-  local name names
-  [ -n "$nemotron_child" ] || return 0
-  names=$nemotron_untold nemotron_untold='' # both at once, as another may come here
-  for name in $names; do kill -s "$name" -- "-$nemotron_child" 2> /dev/null || :; done
-}
+nemotron_pass_on() { local name names; [ -n "$nemotron_child" ] || return 0; names=$nemotron_untold nemotron_untold=''; for name in $names; do kill -s "$name" -- "-$nemotron_child" 2> /dev/null || :; done; }
 # COMMAND...: nemotron_code is its status, whatever signals come meanwhile (bash 5.2 may lose it as one comes).
 nemotron_is_there() { kill -0 "$nemotron_child" 2> /dev/null || ! jobs -rp | grep -qx "$nemotron_child"; }
 nemotron_do() {

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import yaml
@@ -276,3 +276,32 @@ def test_an_adapter_of_megatrons_is_made_as_its_checkpoint_says(tmp_path):
     (newest / "run_config.yaml").unlink()
     with pytest.raises(ConfigError, match="holds no run_config"):
         bridge_lora.settings(newest)
+
+
+def test_the_rate_of_a_training_leaves_out_what_is_between_two_steps(monkeypatch):
+    """As a checkpoint is."""
+    from nemo_steps import bridge
+
+    for name in ("megatron", "megatron.bridge", "megatron.bridge.training"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    callbacks = ModuleType("megatron.bridge.training.callbacks")
+    vars(callbacks).update(Callback=object, CallbackContext=object)
+    monkeypatch.setitem(sys.modules, callbacks.__name__, callbacks)
+    clock, told = SimpleNamespace(now=5.0), []
+    monkeypatch.setattr(bridge, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(bridge, "_knows_the_loss", lambda settings: True)
+    monkeypatch.setattr(bridge, "_loss", lambda losses: 1.0)
+    monkeypatch.setattr(bridge.metrics, "append", lambda **row: told.append(row))
+    settings = SimpleNamespace(
+        logger=SimpleNamespace(log_interval=2),
+        train=SimpleNamespace(global_batch_size=64, train_iters=4),
+        model=SimpleNamespace(seq_length=4),
+    )
+    tell = bridge._tell()
+    for step in range(4):
+        state = SimpleNamespace(train_state=SimpleNamespace(step=step), cfg=settings)
+        clock.now += 70
+        tell.on_train_step_start(SimpleNamespace(state=state))
+        clock.now += 10
+        tell.on_train_step_end(SimpleNamespace(state=state, loss_dict={}))
+    assert [row.get("tokens_per_second") for row in told] == [None, 25.6]
